@@ -25,6 +25,8 @@ struct Algorithm {
 std::span<const Algorithm> algorithms(Operation, std::size_t cudnn_version);
 // The algorithm that `engine` belongs to, -1 for none.
 int algorithm_of_engine(Operation, std::size_t cudnn_version, int engine);
+// "IMPLICIT_PRECOMP_GEMM" for 1; "" for a number that is none.
+const char* algorithm_name(Operation, int number);
 
 struct Knob {
   int type;                          // cudnnBackendKnobType_t

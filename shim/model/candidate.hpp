@@ -17,6 +17,11 @@ const char* name_of(CandidateStatus);            // "ok", "unsupported", "no_mem
 // cudnnBackendNumericalNote_t and the legacy cudnnMathType_t, in one set of words for people.
 // NumericalNote values are cuDNN's (0 TENSOR_CORE ... 9 STRICT_NAN_PROP).
 std::string numerical_note_name(int note, DataType type);  // "tf32" for TENSOR_CORE on float, else "tensor_core"; "fft", ...
+// cuDNN's own words without their prefix, for the log: "TENSOR_CORE", "RUNTIME_COMPILATION", "FMA_MATH".
+// A value that no table knows is written as its number.
+std::string cudnn_numerical_note(int note);
+std::string cudnn_behavior_note(int note);
+std::string cudnn_math_type(int math_type);
 
 struct Candidate {
   int algorithm = -1;                            // -1: an engine that no legacy algorithm stands for
@@ -35,6 +40,7 @@ struct Candidate {
   bool requested = false;
   bool framework_choice = false;                 // what would have run without us
   int heuristics_rank = -1;                      // place in the heuristics' list, from 0; -1: not in it
+  Operation operation = Operation::Forward;      // whose algorithm numbers these are
 };
 
 // What runs for a problem, read back after its first execution.

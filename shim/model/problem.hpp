@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "shim/model/parsed.hpp"
 
@@ -70,12 +71,23 @@ std::uint64_t hash(const Problem&);
 enum class Layout : std::int32_t { ChannelsFirst, ChannelsLast, Strided };
 Layout layout_of(const Tensor&);
 void set_packed_strides(Tensor&, Layout);        // Strided is not allowed
+std::string layout_name(Layout, std::int32_t rank);          // "nchw", "ndhwc", "strided", ...
+std::optional<Layout> layout_from(std::string_view);         // the names of any rank, channels_first, channels_last
+
+// The three tensors' layouts as the text form says them: open ones agree with the others where they can.
+struct Layouts { Layout x, w, y; };
+Layouts layouts_of(const Problem&);
+// The same problem with the strides that say nothing (dims of size 1 of a packed tensor) set as its
+// layout would: equal exactly where the text forms are. parse_problem(to_text(p)) is canonical(p).
+Problem canonical(const Problem&);
 
 DataType usual_compute_type(DataType x);         // float for float, half, bfloat16, fp8; double; int32 for int8
 const char* name_of(Operation);                  // "forward"
 std::string name_of(DataType);                   // "float", "half", "bfloat16", ...; "type17" for an unknown
 std::string pointwise_name(std::int32_t mode);   // "add", "relu", ...; "pointwise37" for an unknown
+std::optional<std::int32_t> pointwise_from(std::string_view);
 std::optional<Operation> operation_from(std::string_view);   // also fwd, fprop; any case
+bool names_backward_operation(std::string_view);             // "dgrad", "backward_filter", ...: not supported yet
 std::optional<DataType> data_type_from(std::string_view);    // also float32/fp32, float16/fp16, bf16, float64/fp64/double, ...
 std::size_t size_of(DataType);                   // bytes an element; 0 for an unknown type
 
@@ -97,8 +109,9 @@ struct ProblemPattern {
   };
   std::optional<Operation> operation;
   std::optional<DataType> type, wtype, ytype, compute;
-  std::optional<Layout> layout;
-  std::optional<Numbers> x, w, pad, post_pad, stride, dilation;
+  std::optional<Layout> layout, wlayout, ylayout;
+  std::optional<Numbers> x, w, xstride, wstride, ystride;
+  std::optional<Numbers> pad, post_pad, stride, dilation;      // one number stands for every dimension
   std::optional<std::int64_t> groups;
   std::optional<bool> flipped;
   std::optional<std::string> fused;              // "add,relu"; "" for: nothing fused (fused=none)

@@ -53,9 +53,10 @@ std::string end_record(const Totals&);
 // "supported forward algorithms, fastest first: ...". Lines end in '\n' and begin as the README shows.
 std::string candidate_table(const Problem&, std::vector<Candidate>, const Device&, const std::string& cudnn_version,
                             std::size_t cudnn_number);
-// One line instead of the table, for the fourth problem and later.
+// One line instead of the table, for the fourth problem and later. Ends in '\n' as the table does.
 std::string candidate_summary(const Problem&, const std::vector<Candidate>&);
-// "convpin: requested forward algorithm 1 (IMPLICIT_PRECOMP_GEMM) is set", or why it is not and what runs instead.
+// "convpin: requested forward algorithm 1 (IMPLICIT_PRECOMP_GEMM) is set", or why it is not and what runs
+// instead; empty for LeftAlone. Without a newline, as end_line.
 std::string choice_line(const Problem&, const Choice&);
 std::string end_line(const Totals&);             // problems, calls, pinned, unsupported; "0 convolutions reached"
 

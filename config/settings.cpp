@@ -1,0 +1,159 @@
+// From the environment and the files that it names to Settings: who wins, what is said, and what an error
+// stops.
+#include "config/settings.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "config/draft.hpp"
+#include "config/values.hpp"
+#include "shim/model/text.hpp"
+
+namespace convpin {
+namespace {
+
+using Getenv = std::function<const char*(const char*)>;
+
+std::string variable(const Getenv& getenv_, const char* name) {
+  const char* value = *name ? getenv_(name) : nullptr;
+  return value ? value : "";
+}
+
+class Loader {
+ public:
+  Loader(const Getenv& environment, const std::string& cwd) : environment_(environment), cwd_(cwd) {}
+
+  Settings load() {
+    from_environment("disable", "CONVPIN_DISABLE", settings().disable);
+    if (settings().disable) return std::move(settings());
+#define CONVPIN_SETTING(member, type, fallback, env, toml, doc) \
+  from_environment(#member, env, settings().member);
+#include "config/settings.def"
+#undef CONVPIN_SETTING
+    read_files();
+    read_algorithm();
+    settings().log_path = absolute_pattern(settings().log_path, cwd_);
+    note_what_is_not_default();
+    if (settings().errors.empty()) {
+      say_what_is_shadowed();
+      append(settings().notices, draft_.notices);
+    } else {
+      disarm();
+    }
+    return std::move(settings());
+  }
+
+ private:
+  Settings& settings() { return draft_.settings; }
+
+  static void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  }
+
+  template <typename T>
+  void from_environment(const char* member, const char* name, T& to) {
+    const std::string text = variable(environment_, name);
+    if (text.empty() || draft_.given.contains(member)) return;
+    draft_.given[member] = {name, ""};
+    Parsed<T> parsed = setting_from<T>(member, text);
+    if (parsed) {
+      to = std::move(*parsed.value);
+    } else {
+      settings().errors.push_back(std::string(name) + ": " + parsed.error);
+    }
+  }
+
+  void read_files() {
+    const std::string names = std::exchange(settings().config_files, {});
+    std::vector<std::string> paths;
+    for (const std::string_view part : split(names, ':')) {
+      if (part.empty()) continue;
+      paths.push_back(absolute_path(std::string(part), cwd_));
+      read_toml(std::string(part), paths.back(), draft_);
+    }
+    settings().config_files = join(paths, ":");
+  }
+
+  void read_algorithm() {
+    const std::string& text = settings().forward_algorithm;
+    if (text.empty()) return;
+    const Parsed<Request> request = parse_request(Operation::Forward, text);
+    if (!request) {
+      settings().errors.push_back("CONV_FWD_ALGO: " + request.error);
+      return;
+    }
+    Rule rule{"CONV_FWD_ALGO", Operation::Forward, {}, *request};
+    settings().rules.insert(settings().rules.begin(), std::move(rule));
+    settings().notices.push_back("convpin: forward algorithm requested: " + request->to_text());
+    if (request->kind == Request::Kind::FrameworkChoice) return;
+    usual_level_ = ProfileLevel::Algorithms;
+    if (!draft_.given.contains("profile_level")) settings().profile_level = usual_level_;
+  }
+
+  void note_what_is_not_default() {
+    const Settings usual;
+    std::string echo;
+    const auto note = [&](const char* member, const std::string& value, const std::string& fallback) {
+      const auto given = draft_.given.find(member);
+      if (given == draft_.given.end() || value == fallback) return;
+      const std::string& name = given->second.name;
+      settings().non_default.emplace_back(name, value);
+      if (name != "CONV_FWD_ALGO") echo += " " + name + "=" + one_line(value, 1000);
+    };
+    const auto usual_of = [&](const char* member, const auto& fallback) {
+      return std::string_view(member) == "profile_level" ? text_of(usual_level_) : text_of(fallback);
+    };
+#define CONVPIN_SETTING(member, type, fallback, env, toml, doc) \
+  note(#member, text_of(settings().member), usual_of(#member, usual.member));
+#include "config/settings.def"
+#undef CONVPIN_SETTING
+    if (!echo.empty()) settings().notices.push_back("convpin: settings:" + echo);
+  }
+
+  void say_what_is_shadowed() {
+    if (settings().forward_algorithm.empty()) return;
+    for (const auto& [file, count] : draft_.rules_of)
+      if (count > 0)
+        settings().notices.push_back("convpin: CONV_FWD_ALGO comes before " + std::to_string(count) +
+                                     (count == 1 ? " rule of " : " rules of ") + file);
+  }
+
+  // With an error the program runs as if nothing had been asked.
+  void disarm() {
+    settings().rules.clear();
+    settings().profile_level = ProfileLevel::Off;
+    std::erase_if(settings().notices,
+                  [](const std::string& line) { return !line.starts_with("convpin: settings:"); });
+  }
+
+  const Getenv& environment_;
+  const std::string& cwd_;
+  Draft draft_;
+  ProfileLevel usual_level_ = ProfileLevel::Off;
+};
+
+}  // namespace
+
+bool Settings::idle() const {
+  return disable || (rules.empty() && errors.empty() && !profiling() && log_path.empty());
+}
+
+Settings load_settings(const Getenv& getenv_, const std::string& cwd) {
+  Settings failed;
+  try {
+    return Loader(getenv_, cwd).load();
+  } catch (const std::exception& e) {
+    failed.errors.push_back(std::string("the settings can't be read: ") + e.what());
+  } catch (...) {
+    failed.errors.emplace_back("the settings can't be read");
+  }
+  return failed;
+}
+
+const Rule* match(const std::vector<Rule>& rules, const Problem& problem) {
+  for (const Rule& rule : rules)
+    if (rule.operation == problem.operation && rule.problem.matches(problem)) return &rule;
+  return nullptr;
+}
+
+}  // namespace convpin

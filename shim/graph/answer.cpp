@@ -1,0 +1,259 @@
+#include "shim/graph/answer.hpp"
+
+#include <algorithm>
+
+#include "shim/graph/pins.hpp"
+#include "shim/hooks/reason.hpp"
+
+namespace convpin::graph {
+namespace {
+
+bool asks(const ProblemState* state) {
+  return state->rule && state->rule->request.kind != Request::Kind::FrameworkChoice;
+}
+
+// The application's own graph descriptor may be gone by now; a configuration of the list holds the graph too.
+struct GraphHandle {
+  Descriptor owned;
+  cudnnBackendDescriptor_t raw = nullptr;
+};
+GraphHandle graph_handle(const Library& library, const HeuristicsNode& node, const std::vector<Descriptor>& list) {
+  GraphHandle out;
+  if (!list.empty()) out.owned = graph_of_config(library, list.front().get());
+  out.raw = out.owned.get();
+  if (!out.raw) {
+    const GraphNode* alive = find_as<GraphNode>(node.graph_descriptor);
+    if (alive && alive->graph == node.graph) out.raw = node.graph_descriptor;
+  }
+  return out;
+}
+
+Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.device_prop}; }
+
+bool is_fallback(cudnnBackendHeurMode_t mode) { return mode == CUDNN_HEUR_MODE_FALLBACK; }
+
+AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristics, const HeuristicsNode& node) {
+  auto answer = std::make_shared<Answer>();
+  answer->graph = node.graph;
+  answer->state = meet(node.graph->problem, Api::Graph, library);
+  const auto real = read_results(library, heuristics);
+  const auto listed = read_list(library, real);
+
+  if (asks(answer->state)) {
+    const GraphHandle graph = graph_handle(library, node, real);
+    if (graph.raw) {
+      // The same pin whichever mode is asked: its configuration is the one of the INSTANT list.
+      const auto instant = is_fallback(node.mode)
+                               ? read_list(library, query_heuristics(library, graph.raw, CUDNN_HEUR_MODE_INSTANT, target_of(node)))
+                               : listed;
+      const Pins pins = possible_pins(library, answer->state->rule->request, graph.raw, target_of(node), instant);
+      for (const auto& config : pins.configs) answer->slots.push_back({config, Answer::Role::Pin});
+      answer->pins = pins.configs.size();
+      answer->tentative = pins.tentative;
+      std::lock_guard hold(answer->state->lock);
+      answer->state->unsupported_reason = pins.configs.empty() ? pins.reason : std::string();
+    }
+  }
+  for (const auto& entry : listed) answer->slots.push_back({entry.config, Answer::Role::Real});
+  return answer;
+}
+
+// A fresh copy for each time the application fills descriptors: their fates are told apart.
+AnswerPointer copy_of(const Answer& prepared) {
+  auto copy = std::make_shared<Answer>();
+  copy->graph = prepared.graph;
+  copy->state = prepared.state;
+  copy->slots = prepared.slots;
+  copy->pins = prepared.pins;
+  copy->tentative = prepared.tentative;
+  return copy;
+}
+
+void give(cudnnBackendDescriptor_t config, const AnswerPointer& answer, std::size_t slot) {
+  ConfigNode* node = find_as<ConfigNode>(config);
+  if (!node) return;
+  *node = {answer->graph, answer, slot};
+  answer->slots[slot].given = answer->slots[slot].alive = true;
+}
+
+}  // namespace
+
+cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heuristics, HeuristicsNode& node,
+                           std::int64_t requested, std::int64_t* count, cudnnBackendDescriptor_t* values) {
+  if (!node.answer) node.answer = prepare(library, heuristics, node);
+  const auto pins = static_cast<std::int64_t>(node.answer->pins);
+  if (requested <= 0 || !values) {
+    const auto status = library.cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, requested, count, values);
+    if (status == CUDNN_STATUS_SUCCESS && count) *count += pins;
+    return status;
+  }
+
+  const AnswerPointer answer = copy_of(*node.answer);
+  std::int64_t filled = 0;
+  if (pins > 0) {
+    const auto list = read_results(library, heuristics);
+    const GraphHandle graph = graph_handle(library, node, list);
+    for (std::int64_t pin = 0; graph.raw && pin < pins && filled < requested; ++pin) {
+      const auto slot = static_cast<std::size_t>(pin);
+      const ReasonScope quiet(library);
+      if (fill_config(library, values[filled], graph.raw, answer->slots[slot].config, target_of(node)) == CUDNN_STATUS_SUCCESS)
+        give(values[filled++], answer, slot);
+    }
+  }
+  std::int64_t real = 0;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  if (requested > filled)
+    status = library.cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                              requested - filled, &real, values + filled);
+  if (status != CUDNN_STATUS_SUCCESS && filled == 0) return status;
+  for (std::int64_t i = 0; i < real; ++i) {
+    const auto slot = static_cast<std::size_t>(pins + i);
+    if (slot < answer->slots.size()) give(values[filled + i], answer, slot);
+  }
+  if (count) *count = filled + real;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t descriptor, PlanNode& plan) {
+  Answer* answer = plan.answer.get();
+  if (answer) {
+    std::lock_guard hold(answer->lock);
+    if (answer->slots[plan.slot].role == Answer::Role::Real && answer->pin_usable()) {
+      set_last_error("convpin: not built, because the requested configuration is usable");
+      return library.not_supported();
+    }
+  }
+  const cudnnStatus_t status = library.cudnnBackendFinalize(descriptor);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    plan_failed(plan);
+    return status;
+  }
+  plan.workspace_bytes = workspace_of_plan(library, descriptor);
+  const std::int64_t limit = runtime().settings.workspace_limit;
+  if (answer) {
+    std::unique_lock hold(answer->lock);
+    Answer::Slot& slot = answer->slots[plan.slot];
+    if (slot.role == Answer::Role::Pin && limit >= 0 && plan.workspace_bytes > limit) {
+      slot.failed = true;
+      set_last_error("convpin: the plan's workspace is over CONVPIN_WORKSPACE_LIMIT");
+      return library.not_supported();
+    }
+    ++slot.plans;
+  }
+  const Descriptor config = config_of_plan(library, descriptor);
+  if (config) {
+    plan.config = read_config(library, config.get());
+    plan.notes = read_notes(library, config.get());
+  }
+  plan.ran = to_tag(plan.config);
+  plan.state = answer ? answer->state : meet(plan.graph->problem, Api::Graph, library);
+  plan.own_choice = framework_choice(plan);
+  plan.dropped = dropped_by_framework(plan);
+  plan.look = true;
+  return status;
+}
+
+void config_destroyed(const ConfigNode& node) {
+  if (!node.answer) return;
+  std::lock_guard hold(node.answer->lock);
+  node.answer->slots[node.slot].alive = false;
+}
+
+void plan_destroyed(PlanNode& plan) {
+  if (!plan.answer || !plan.state) return;
+  std::lock_guard hold(plan.answer->lock);
+  Answer::Slot& slot = plan.answer->slots[plan.slot];
+  if (slot.plans > 0) --slot.plans;  // one that ran is remembered by `ran`
+}
+
+void plan_failed(PlanNode& plan) {
+  if (!plan.answer) return;
+  std::lock_guard hold(plan.answer->lock);
+  plan.answer->slots[plan.slot].failed = true;
+}
+
+void plan_ran(PlanNode& plan) {
+  if (!plan.answer) return;
+  std::lock_guard hold(plan.answer->lock);
+  plan.answer->slots[plan.slot].ran = true;
+}
+
+std::optional<EngineConfig> framework_choice(const PlanNode& plan) {
+  if (!plan.answer) return plan.config;
+  std::lock_guard hold(plan.answer->lock);
+  const auto& slots = plan.answer->slots;
+  if (slots[plan.slot].role == Answer::Role::Real) return plan.config;
+  for (const auto& slot : slots)
+    if (slot.role == Answer::Role::Real && slot.given && slot.alive) return slot.config;
+  return std::nullopt;
+}
+
+std::vector<EngineConfig> dropped_by_framework(const PlanNode& plan) {
+  std::vector<EngineConfig> out;
+  if (!plan.answer) return out;
+  std::lock_guard hold(plan.answer->lock);
+  const auto& slots = plan.answer->slots;
+  const bool any_alive = std::any_of(slots.begin(), slots.end(), [](const auto& s) { return s.alive; });
+  if (!any_alive) return out;  // a framework that copied what it needs and let all go: nothing can be told
+  for (const auto& slot : slots)
+    if (slot.given && !slot.alive && slot.plans == 0 && !slot.ran) out.push_back(slot.config);
+  return out;
+}
+
+Candidate candidate_of(const Library& library, const PlanNode& plan) {
+  Candidate c;
+  c.algorithm = algorithm_of_engine(plan.graph->problem.operation, library.version, plan.config.engine);
+  c.engine = plan.config;
+  c.status = CandidateStatus::Ok;
+  c.workspace_bytes = plan.workspace_bytes;
+  c.numerical_notes = plan.notes.numerical;
+  c.behavior_notes = plan.notes.behavior;
+  c.deterministic = !plan.notes.has_numerical(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  c.framework_choice = plan.own_choice && *plan.own_choice == plan.config;
+  return c;
+}
+
+Choice choice_of(const Library& library, const PlanNode& plan) {
+  Choice choice;
+  choice.api = name_of(Api::Graph);
+  choice.ran = plan.ran;
+  const ProblemState& state = *plan.state;
+  if (!state.rule) return choice;
+  choice.rule = state.rule->source;
+  if (!asks(&state)) return choice;
+  const Request& request = state.rule->request;
+  choice.requested = request.to_text();
+  if (satisfies(request, library.version, plan.config)) {
+    choice.kind = ChoiceKind::Set;
+    return choice;
+  }
+  choice.kind = ChoiceKind::Unsupported;
+  {
+    std::lock_guard hold(plan.state->lock);
+    choice.reason = state.unsupported_reason;
+  }
+  if (!choice.reason.empty()) return choice;
+
+  choice.kind = ChoiceKind::Refused;
+  if (!plan.answer) {
+    choice.reason = "the program builds its own engine configuration";
+    return choice;
+  }
+  std::lock_guard hold(plan.answer->lock);
+  const Answer& answer = *plan.answer;
+  const auto begin = answer.slots.begin(), end = begin + static_cast<std::ptrdiff_t>(answer.pins);
+  const std::string first = begin == end ? "it" : to_tag(begin->config);
+  if (answer.tentative)
+    choice.reason = first + " needs more workspace than there is free memory";
+  else if (std::any_of(begin, end, [](const auto& s) { return s.failed; }))
+    choice.reason = first + " was built, but failed or did not run";
+  else if (std::any_of(begin, end, [](const auto& s) { return s.given; }))
+    choice.reason = first + " was dropped by the program itself (its filter on numerical notes, such as TF32 or determinism, "
+                            "or its memory)";
+  else
+    choice.reason = "the program did not take " + first;
+  return choice;
+}
+
+}  // namespace convpin::graph

@@ -1,0 +1,29 @@
+// Answering the application's query of the heuristics, and following what becomes of the answer.
+#pragma once
+
+#include "shim/graph/mirror.hpp"
+
+namespace convpin::graph {
+
+// GetAttribute(ENGINEHEUR_RESULTS): the count where `values` is null or `requested` 0, else the configurations.
+cudnnStatus_t answer_query(const Library&, cudnnBackendDescriptor_t heuristics, HeuristicsNode&, std::int64_t requested,
+                           std::int64_t* count, cudnnBackendDescriptor_t* values);
+
+// Finalize of a plan: refuses the real list's plans while a pin is usable, then reads back what was built.
+cudnnStatus_t finalize_plan(const Library&, cudnnBackendDescriptor_t, PlanNode&);
+
+void config_destroyed(const ConfigNode&);
+void plan_destroyed(PlanNode&);
+void plan_failed(PlanNode&);
+void plan_ran(PlanNode&);
+
+// What the plan's first execution shows: what was asked, what ran, and why if they differ.
+Choice choice_of(const Library&, const PlanNode&);
+Candidate candidate_of(const Library&, const PlanNode&);
+
+// What the framework would run without us: the first of the real list that it has not dropped. Empty if unknown.
+std::optional<EngineConfig> framework_choice(const PlanNode&);
+// The configurations of the real list that the framework dropped before any plan was built.
+std::vector<EngineConfig> dropped_by_framework(const PlanNode&);
+
+}  // namespace convpin::graph

@@ -1,0 +1,243 @@
+#include "shim/graph/mirror.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+namespace convpin::graph {
+namespace {
+
+PointerMap<Node> nodes;
+std::mutex nodes_lock;
+
+static_assert(static_cast<int>(DataType::Double) == CUDNN_DATA_DOUBLE && static_cast<int>(DataType::Half) == CUDNN_DATA_HALF &&
+              static_cast<int>(DataType::BFloat16) == CUDNN_DATA_BFLOAT16 && static_cast<int>(DataType::Int8) == CUDNN_DATA_INT8);
+
+template <typename T>
+void copy(T& to, std::int64_t count, const void* values) {
+  if (count >= 1 && values) std::memcpy(&to, values, sizeof to);
+}
+
+template <typename T>
+void copy_array(std::array<std::int64_t, kMaxDims>& to, std::int64_t count, const void* values, T* rank) {
+  if (count < 1 || count > kMaxDims || !values) return;
+  std::memcpy(to.data(), values, static_cast<std::size_t>(count) * sizeof(std::int64_t));
+  if (rank) *rank = static_cast<T>(count);
+}
+
+cudnnBackendDescriptor_t descriptor_in(std::int64_t count, const void* values) {
+  cudnnBackendDescriptor_t d = nullptr;
+  copy(d, count, values);
+  return d;
+}
+
+template <typename T>
+void copy_from_node(T& to, std::int64_t count, const void* values) {
+  if (const T* from = find_as<T>(descriptor_in(count, values))) to = *from;
+}
+
+void note(TensorNode& t, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+  switch (name) {
+    case CUDNN_ATTR_TENSOR_DATA_TYPE: return copy(t.tensor.type, count, values);
+    case CUDNN_ATTR_TENSOR_DIMENSIONS: return copy_array(t.tensor.dims, count, values, &t.tensor.rank);
+    case CUDNN_ATTR_TENSOR_STRIDES: return copy_array<int>(t.tensor.strides, count, values, nullptr);
+    case CUDNN_ATTR_TENSOR_UNIQUE_ID: return copy(t.id, count, values);
+    case CUDNN_ATTR_TENSOR_IS_VIRTUAL: return copy(t.is_virtual, count, values);
+    case CUDNN_ATTR_TENSOR_IS_BY_VALUE: return copy(t.by_value, count, values);
+    default: return;
+  }
+}
+
+void note(ConvolutionNode& c, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+  switch (name) {
+    case CUDNN_ATTR_CONVOLUTION_COMP_TYPE: return copy(c.compute, count, values);
+    case CUDNN_ATTR_CONVOLUTION_CONV_MODE: {
+      cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+      copy(mode, count, values);
+      c.flipped = mode == CUDNN_CONVOLUTION;
+      return;
+    }
+    case CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS: return copy_array(c.pad, count, values, &c.spatial_dims);
+    case CUDNN_ATTR_CONVOLUTION_POST_PADDINGS: return copy_array<int>(c.post_pad, count, values, nullptr);
+    case CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES: return copy_array<int>(c.stride, count, values, nullptr);
+    case CUDNN_ATTR_CONVOLUTION_DILATIONS: return copy_array<int>(c.dilation, count, values, nullptr);
+    default: return;
+  }
+}
+
+void note(PointwiseNode& p, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+  if (name == CUDNN_ATTR_POINTWISE_MODE) copy(p.mode, count, values);
+}
+
+void note(OperationNode& o, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+          const void* values) {
+  switch (name) {
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X: return copy_from_node(o.x, count, values);
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W: return copy_from_node(o.w, count, values);
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y:
+    case CUDNN_ATTR_OPERATION_POINTWISE_YDESC: return copy_from_node(o.y, count, values);
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC: return copy_from_node(o.convolution, count, values);
+    case CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR: return copy_from_node(o.pointwise, count, values);
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA:
+      if (type == CUDNN_TYPE_DOUBLE) return copy(o.beta, count, values);
+      if (float beta = 0; type == CUDNN_TYPE_FLOAT) copy(beta, count, values), o.beta = beta;
+      return;
+    default: return;
+  }
+}
+
+void note(GraphNode& g, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+  if (name == CUDNN_ATTR_OPERATIONGRAPH_HANDLE) return copy(g.handle, count, values);
+  if (name != CUDNN_ATTR_OPERATIONGRAPH_OPS || count < 1 || !values) return;
+  const auto* raw = static_cast<const cudnnBackendDescriptor_t*>(values);
+  g.operations.clear();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const OperationNode* operation = find_as<OperationNode>(raw[i]);
+    g.operations.push_back(operation ? *operation : OperationNode{});
+  }
+}
+
+void note(HeuristicsNode& h, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+  if (name == CUDNN_ATTR_ENGINEHEUR_MODE) return copy(h.mode, count, values);
+  if (name == CUDNN_ATTR_ENGINEHEUR_DEVICEPROP) return copy(h.device_prop, count, values);
+  if (name != CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) return;
+  h.graph_descriptor = descriptor_in(count, values);
+  if (const GraphNode* graph = find_as<GraphNode>(h.graph_descriptor)) h.graph = graph->graph;
+}
+
+void note(PlanNode& p, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_HANDLE) return copy(p.handle, count, values);
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP) return copy(p.device_prop, count, values);
+  if (name != CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) return;
+  if (const ConfigNode* config = find_as<ConfigNode>(descriptor_in(count, values))) {
+    p.graph = config->graph;
+    p.answer = config->answer;
+    p.slot = config->slot;
+  }
+}
+
+std::size_t bytes_of(const Tensor& t) {
+  std::int64_t last = 0;
+  for (int i = 0; i < t.rank; ++i) last += (t.dims[static_cast<std::size_t>(i)] - 1) * t.strides[static_cast<std::size_t>(i)];
+  return static_cast<std::size_t>(last + 1) * size_of(t.type);
+}
+
+}  // namespace
+
+bool Answer::pin_usable() const {
+  if (tentative) return false;
+  return std::any_of(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(pins),
+                     [](const Slot& s) { return !s.failed && (s.ran || s.plans > 0); });
+}
+
+Node* find(cudnnBackendDescriptor_t d) noexcept { return nodes.find(d); }
+
+bool mirrored(cudnnBackendDescriptorType_t type) noexcept {
+  switch (type) {
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+    case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
+    case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+    case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
+    case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: return true;
+    default: return false;
+  }
+}
+
+void add(cudnnBackendDescriptor_t d, cudnnBackendDescriptorType_t type) {
+  auto node = std::make_unique<Node>();
+  node->type = type;
+  switch (type) {
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR: node->what = TensorNode{}; break;
+    case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR: node->what = ConvolutionNode{}; break;
+    case CUDNN_BACKEND_POINTWISE_DESCRIPTOR: node->what = PointwiseNode{}; break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+      node->what.emplace<OperationNode>().kind = OperationNode::Kind::ConvolutionForward;
+      break;
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+      node->what.emplace<OperationNode>().kind = OperationNode::Kind::Pointwise;
+      break;
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: node->what = GraphNode{}; break;
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: node->what = HeuristicsNode{}; break;
+    case CUDNN_BACKEND_ENGINE_DESCRIPTOR: node->what = EngineNode{}; break;
+    case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR: node->what = ConfigNode{}; break;
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: node->plan = std::make_unique<PlanNode>(); break;
+    default: return;
+  }
+  std::lock_guard hold(nodes_lock);
+  delete nodes.insert(d, node.release());
+}
+
+std::unique_ptr<Node> remove(cudnnBackendDescriptor_t d) noexcept {
+  std::lock_guard hold(nodes_lock);
+  return std::unique_ptr<Node>(nodes.erase(d));
+}
+
+void each_plan(const std::function<void(PlanNode&)>& visit) {
+  std::lock_guard hold(nodes_lock);
+  nodes.each([&](Node& node) {
+    if (node.plan) visit(*node.plan);
+  });
+}
+
+void renew_locks_in_child() noexcept { new (&nodes_lock) std::mutex; }
+
+void note_attribute(Node& node, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+                    const void* values) {
+  if (node.plan) return note(*node.plan, name, count, values);
+  std::visit(
+      [&](auto& what) {
+        using What = std::decay_t<decltype(what)>;
+        if constexpr (std::is_same_v<What, OperationNode>) {
+          note(what, name, type, count, values);
+        } else if constexpr (std::is_same_v<What, EngineNode>) {
+          if (name == CUDNN_ATTR_ENGINE_OPERATION_GRAPH)
+            if (const GraphNode* graph = find_as<GraphNode>(descriptor_in(count, values))) what.graph = graph->graph;
+        } else if constexpr (std::is_same_v<What, ConfigNode>) {
+          if (name == CUDNN_ATTR_ENGINECFG_ENGINE)
+            if (const EngineNode* engine = find_as<EngineNode>(descriptor_in(count, values))) what.graph = engine->graph;
+        } else if constexpr (!std::is_same_v<What, std::monostate>) {
+          note(what, name, count, values);
+        }
+      },
+      node.what);
+}
+
+GraphPointer describe(const Library& library, const GraphNode& node) {
+  ConvolutionGraph out;
+  out.library = &library;
+  out.handle = node.handle;
+  int convolutions = 0;
+  for (const OperationNode& operation : node.operations) {
+    if (operation.kind == OperationNode::Kind::Other) return nullptr;
+    if (operation.kind == OperationNode::Kind::ConvolutionForward) {
+      ++convolutions;
+      Problem& p = out.problem;
+      const ConvolutionNode& c = operation.convolution;
+      p.x = operation.x.tensor;
+      p.w = operation.w.tensor;
+      p.y = operation.y.tensor;
+      p.compute = c.compute;
+      p.pad = c.pad;
+      p.post_pad = c.post_pad;
+      p.stride = c.stride;
+      p.dilation = c.dilation;
+      p.flipped = c.flipped;
+      if (p.x.rank < 3 || p.w.rank != p.x.rank || p.y.rank != p.x.rank || p.w.dims[1] <= 0) return nullptr;
+      p.groups = static_cast<std::int32_t>(p.x.dims[1] / p.w.dims[1]);
+    } else {
+      if (out.problem.fused_count == kMaxFused) return nullptr;
+      out.problem.fused[static_cast<std::size_t>(out.problem.fused_count++)] = operation.pointwise.mode;
+    }
+    if (!operation.y.is_virtual)
+      out.outputs.push_back({operation.y.id, bytes_of(operation.y.tensor), operation.y.tensor.type, operation.beta != 0});
+  }
+  if (convolutions != 1 || out.outputs.empty()) return nullptr;
+  return std::make_shared<const ConvolutionGraph>(std::move(out));
+}
+
+}  // namespace convpin::graph

@@ -1,0 +1,163 @@
+// The mirror: what the application builds from backend descriptors, seen from Create to Destroy, since a finished
+// operation graph can't be read back (shared facts: OPERATIONGRAPH_OPS gives 3000).
+//
+// Tensors and operations are copied when they are put together, so that the application may destroy its descriptors
+// in any order. Only the types that matter for a convolution are mirrored; a variant pack never is.
+#pragma once
+
+#include <cudnn.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "shim/graph/backend.hpp"
+#include "shim/graph/pointer_map.hpp"
+#include "shim/model/problem.hpp"
+#include "shim/process/runtime.hpp"
+
+namespace convpin::graph {
+
+struct TensorNode {
+  Tensor tensor;
+  std::int64_t id = 0;
+  bool is_virtual = false;
+  bool by_value = false;
+};
+
+struct ConvolutionNode {
+  DataType compute = DataType::Float;
+  bool flipped = false;
+  int spatial_dims = 0;
+  std::array<std::int64_t, kMaxDims> pad{}, post_pad{}, stride{}, dilation{};
+};
+
+struct PointwiseNode {
+  std::int32_t mode = 0;
+};
+
+struct OperationNode {
+  enum class Kind { ConvolutionForward, Pointwise, Other } kind = Kind::Other;
+  TensorNode x, w, y;          // Pointwise: y is its output
+  ConvolutionNode convolution;
+  PointwiseNode pointwise;
+  double beta = 0;             // the convolution reads its output where this is not 0
+};
+
+// A finalized operation graph that holds one convolution.
+struct ConvolutionGraph {
+  const Library* library = nullptr;
+  cudnnHandle_t handle = nullptr;
+  Problem problem;
+  struct Output {
+    std::int64_t id;
+    std::size_t bytes;
+    DataType type;
+    bool read;                 // beta: read before it is written
+  };
+  std::vector<Output> outputs; // not virtual
+};
+using GraphPointer = std::shared_ptr<const ConvolutionGraph>;
+
+struct GraphNode {
+  cudnnHandle_t handle = nullptr;
+  std::vector<OperationNode> operations;
+  GraphPointer graph;          // after Finalize; null: no convolution, or one that can't be described
+};
+
+// What we answered to one query of the heuristics, and what became of each configuration in it: our pins first, then
+// the real list. A framework that drops our pins (its numerical filter, memory) finds its own choice behind them; a
+// framework that times everything finds that the rest builds no plan while a pin is usable.
+struct Answer {
+  enum class Role : std::uint8_t { Pin, Real };
+  struct Slot {
+    EngineConfig config;
+    Role role = Role::Real;
+    bool given = false;        // the application holds a descriptor for it
+    bool alive = false;        // ... which it has not destroyed
+    int plans = 0;             // plans that were built from it and not destroyed before they ran
+    bool ran = false;
+    bool failed = false;       // its plan or its execution failed
+  };
+  std::mutex lock;
+  GraphPointer graph;
+  ProblemState* state = nullptr;
+  std::vector<Slot> slots;
+  std::size_t pins = 0;
+  bool tentative = false;      // a pin may not fit into memory: the real list stays open beside it
+
+  bool pin_usable() const;     // under lock
+};
+using AnswerPointer = std::shared_ptr<Answer>;
+
+struct HeuristicsNode {
+  cudnnBackendDescriptor_t graph_descriptor = nullptr;
+  GraphPointer graph;
+  cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_INSTANT;
+  cudnnBackendDescriptor_t device_prop = nullptr;
+  AnswerPointer answer;        // prepared when the application asks for the count
+};
+
+struct EngineNode {
+  GraphPointer graph;
+};
+
+struct ConfigNode {
+  GraphPointer graph;
+  AnswerPointer answer;        // where it came from the heuristics
+  std::size_t slot = 0;
+};
+
+struct PlanNode {
+  GraphPointer graph;
+  AnswerPointer answer;
+  std::size_t slot = 0;
+  cudnnBackendDescriptor_t device_prop = nullptr;
+  cudnnHandle_t handle = nullptr;
+  // After Finalize, read back from the plan itself.
+  ProblemState* state = nullptr;
+  EngineConfig config;
+  Notes notes;
+  std::int64_t workspace_bytes = 0;
+  std::string ran;                          // tag
+  std::optional<EngineConfig> own_choice;   // what the framework would run without us
+  std::vector<EngineConfig> dropped;        // what it dropped of the real list
+  std::uint64_t flushed = 0;                // calls already counted for the problem; under the problem's lock
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<bool> look{false};            // the next execution is not yet routine
+  std::atomic<bool> reported{false};
+};
+
+struct Node {
+  cudnnBackendDescriptorType_t type;
+  std::variant<std::monostate, TensorNode, ConvolutionNode, PointwiseNode, OperationNode, GraphNode, HeuristicsNode,
+               EngineNode, ConfigNode>
+      what;
+  std::unique_ptr<PlanNode> plan;           // not movable: frameworks execute it from any thread
+};
+
+// The descriptors that are alive.
+Node* find(cudnnBackendDescriptor_t) noexcept;
+bool mirrored(cudnnBackendDescriptorType_t) noexcept;
+void add(cudnnBackendDescriptor_t, cudnnBackendDescriptorType_t);
+std::unique_ptr<Node> remove(cudnnBackendDescriptor_t) noexcept;
+template <typename T>
+T* find_as(cudnnBackendDescriptor_t descriptor) noexcept {
+  Node* node = find(descriptor);
+  return node ? std::get_if<T>(&node->what) : nullptr;
+}
+void each_plan(const std::function<void(PlanNode&)>&);
+
+// Copies an attribute that the application set, as far as it matters.
+void note_attribute(Node&, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, std::int64_t count, const void* values);
+void renew_locks_in_child() noexcept;
+// Describes the graph; null where it is not exactly one convolution with pointwise operations behind it.
+GraphPointer describe(const Library&, const GraphNode&);
+
+}  // namespace convpin::graph

@@ -1,0 +1,36 @@
+// From what a rule asks for to engine configurations that are possible for a graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shim/graph/mirror.hpp"
+
+namespace convpin::graph {
+
+// A configuration of the heuristics' list, as data.
+struct Listed {
+  EngineConfig config;
+  bool down_converts = false;   // numerical note DOWN_CONVERT_INPUTS: fp32 inputs become fp16
+};
+std::vector<Listed> read_list(const Library&, const std::vector<Descriptor>& configs);
+
+// The configurations that `request` may mean, in order of preference, most of them untried. For an engine: the
+// heuristics' own configuration of it where there is one, else its default. For an algorithm with several engines: all
+// that the heuristics list, in their order, then the others by default. An algorithm never means a configuration that
+// converts its inputs down.
+std::vector<EngineConfig> wanted_configs(const Request&, std::size_t cudnn_version, const std::vector<Listed>& heuristics);
+
+// Whether `ran` is what was asked for.
+bool satisfies(const Request&, std::size_t cudnn_version, const EngineConfig& ran);
+
+struct Pins {
+  std::vector<EngineConfig> configs;   // the first builds a plan here; empty: none does
+  std::string reason;                  // why none: of the last that was tried
+  bool tentative = false;              // its workspace may not fit into the free memory
+};
+// Finds the first configuration that builds, within the workspace limit, by scratch plans.
+Pins possible_pins(const Library&, const Request&, cudnnBackendDescriptor_t graph, const Target&,
+                   const std::vector<Listed>& heuristics);
+
+}  // namespace convpin::graph

@@ -1,0 +1,34 @@
+// The real cuDNN behind our exports: one Library for each copy that is loaded, found by who calls.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstddef>
+
+namespace convpin {
+
+// One loaded copy of cuDNN. A function that this copy lacks is null.
+struct Library {
+#define CONVPIN_HOOK(name) decltype(&::name) name = nullptr;
+#define CONVPIN_USED(name) decltype(&::name) name = nullptr;
+#include "shim/hooks/functions.def"
+#undef CONVPIN_HOOK
+#undef CONVPIN_USED
+  std::size_t version = 0;             // cudnnGetVersion(): 91900; 0 if it can't be asked
+  void* handle = nullptr;              // for dlsym; never closed
+  const void* base = nullptr;          // where the copy is mapped: its identity
+
+  cudnnStatus_t not_supported() const; // 3000 in cuDNN 9, 9 in cuDNN 8 (facts differ by running version)
+  cudnnStatus_t bad_param() const;     // 2000 in cuDNN 9, 3 in cuDNN 8
+};
+
+struct Caller {
+  const Library* library = nullptr;    // null: no cuDNN found for this caller
+  bool inside_cudnn = false;           // cuDNN calling itself: always pass on
+};
+
+// The copy of cuDNN that the module containing `return_address` is linked to. After a module's first call
+// this is two comparisons and no lock. Never throws; a failure to find is not remembered.
+Caller caller_at(const void* return_address) noexcept;
+
+}  // namespace convpin

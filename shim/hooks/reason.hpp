@@ -1,0 +1,42 @@
+// Why cuDNN refused a call of ours, in its own words, without the application noticing that we asked.
+#pragma once
+
+#include <cudnn.h>
+
+#include <string>
+
+#include "shim/hooks/real.hpp"
+
+namespace convpin {
+
+// While it lives, cuDNN's warnings on this thread are collected (through cudnnSetCallback, where neither the
+// application nor the user's CUDNN_LOG*_DBG variables use it). At its end nothing of ours is left in
+// cudnnGetLastErrorString. Scopes may nest.
+class ReasonScope {
+ public:
+  explicit ReasonScope(const Library&);
+  ~ReasonScope();
+  ReasonScope(const ReasonScope&) = delete;
+  ReasonScope& operator=(const ReasonScope&) = delete;
+  // cuDNN's own sentence if it gave one ("'c' per group must be 1"), else the status in words
+  // ("not supported: arch mismatch").
+  std::string text(cudnnStatus_t) const;
+
+ private:
+  const Library& library_;
+  std::string* outer_;
+  std::string collected_;
+  bool switched_on_ = false;
+};
+
+// The sentence that explains most in a block of cuDNN's log lines; empty if none says anything a person can use.
+std::string best_reason(const std::string& lines);
+
+// Our hooks of cudnnSetCallback, cudnnGetCallback and cudnnGetLastErrorString: the application sees its own.
+cudnnStatus_t set_callback(const Library&, unsigned mask, void* data, cudnnCallback_t function) noexcept;
+cudnnStatus_t get_callback(const Library&, unsigned* mask, void** data, cudnnCallback_t* function) noexcept;
+void get_last_error(const Library&, char* message, std::size_t size) noexcept;
+// What the next get_last_error on this thread gives, where cuDNN has no text of its own: for calls that we failed.
+void set_last_error(const std::string& text) noexcept;
+
+}  // namespace convpin

@@ -1,0 +1,80 @@
+#include "shim/legacy/profile.hpp"
+
+#include <algorithm>
+
+#include "shim/hooks/reason.hpp"
+#include "shim/profile/driver.hpp"
+#include "shim/profile/measure.hpp"
+
+namespace convpin::legacy {
+namespace {
+
+std::size_t bytes_of(const Tensor& t) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(t.rank); ++i) last += (t.dims[i] - 1) * t.strides[i];
+  return static_cast<std::size_t>(last + 1) * size_of(t.type);
+}
+
+bool reads_output(const Problem& problem, const void* beta) {
+  if (!beta) return false;
+  return problem.compute == DataType::Double ? *static_cast<const double*>(beta) != 0 : *static_cast<const float*>(beta) != 0;
+}
+
+Attempt attempt_of(const Library& library, const Descriptors& d, const ProblemState& state, int algorithm, const LegacyCall& call) {
+  Attempt attempt;
+  Candidate& c = attempt.candidate;
+  c.algorithm = algorithm;
+  c.framework_choice = algorithm == state.own_choice;
+  c.requested = state.rule && state.rule->request.kind == Request::Kind::Algorithm && state.rule->request.algorithm == algorithm;
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  if (library.cudnnGetConvolutionMathType) library.cudnnGetConvolutionMathType(d.convolution, &math);
+  c.math_type = static_cast<int>(math);
+  const ReasonScope words(library);
+  std::size_t bytes = 0;
+  const auto status = library.cudnnGetConvolutionForwardWorkspaceSize(
+      d.handle, d.x, d.w, d.convolution, d.y, static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), &bytes);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    c.status = CandidateStatus::Unsupported;
+    c.reason = words.text(status);
+    return attempt;
+  }
+  c.status = CandidateStatus::Ok;
+  c.workspace_bytes = static_cast<std::int64_t>(bytes);
+  attempt.run = [&call, algorithm, bytes](const std::vector<void*>& outputs, void* workspace) {
+    return call.run(algorithm, workspace, bytes, call.beta, outputs.front());
+  };
+  return attempt;
+}
+
+}  // namespace
+
+void profile(const Library& library, const Descriptors& d, ProblemState& state, int ran, const LegacyCall& call) {
+  const Driver* cuda = driver(library);
+  cudaStream_t stream = nullptr;
+  if (!cuda || !library.cudnnGetStream || library.cudnnGetStream(d.handle, &stream) != CUDNN_STATUS_SUCCESS ||
+      !may_measure(*cuda, stream))
+    return;
+  const MeasuringTurn turn;
+  if (turn.refusal() == MeasuringTurn::Refusal::Busy) return;
+  auto wanted = ProfileState::Wanted;
+  if (!state.profile.compare_exchange_strong(wanted, ProfileState::Done)) return;
+  --runtime().wanted_profiles;
+  if (turn.refusal() != MeasuringTurn::Refusal::None) return;
+
+  const ReasonScope words(library);
+  Subject subject;
+  subject.stream = stream;
+  subject.outputs = {{bytes_of(state.problem.y), state.problem.y.type, reads_output(state.problem, call.beta)}};
+  std::vector<int> order;  // the framework's own choice first: the others are compared with it
+  if (state.own_choice >= 0) order.push_back(state.own_choice);
+  if (ran != state.own_choice) order.push_back(ran);
+  for (const Algorithm& a : algorithms(state.problem.operation, library.version))
+    if (std::find(order.begin(), order.end(), a.number) == order.end()) order.push_back(a.number);
+  for (int algorithm : order)
+    subject.attempts.push_back([&, algorithm] { return attempt_of(library, d, state, algorithm, call); });
+  subject.about_to_try = [&](const Candidate& c) { record(try_record(state.id, c)); };
+  subject.why = [&](cudnnStatus_t status) { return words.text(status); };
+  report_profile(state, measure(*cuda, subject), library);
+}
+
+}  // namespace convpin::legacy

@@ -1,0 +1,67 @@
+#include "shim/process/output.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace convpin {
+namespace {
+
+std::atomic<bool> quiet_rank{false};
+
+// One write(2). If the reader is gone, the SIGPIPE would be the program's end, not ours to cause: block it on this
+// thread and take it away again (the pattern of "write with SIGPIPE suppressed", pthread_sigmask(3)).
+void write_once(int descriptor, const std::string& text) noexcept {
+  const int saved_errno = errno;
+  sigset_t pipe_signal, before, pending;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  sigpending(&pending);
+  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+  const bool blocked = pthread_sigmask(SIG_BLOCK, &pipe_signal, &before) == 0;
+  const ssize_t written = ::write(descriptor, text.data(), text.size());
+  if (blocked) {
+    if (written < 0 && errno == EPIPE && !was_pending) {
+      const timespec now{};
+      while (sigtimedwait(&pipe_signal, nullptr, &now) < 0 && errno == EINTR) {
+      }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  errno = saved_errno;
+}
+
+}  // namespace
+
+void set_quiet(bool quiet) noexcept { quiet_rank = quiet; }
+
+void say(const std::string& lines) noexcept {
+  if (!lines.empty() && !quiet_rank) write_once(STDERR_FILENO, lines);
+}
+
+bool Log::opened_for_this_process() {
+  const int process = static_cast<int>(getpid());
+  if (process_ == process) return false;
+  process_ = process;
+  if (descriptor_ >= 0) close(descriptor_);  // the parent's, after fork
+  const std::string path = expand_path(pattern_, [](const char* name) { return secure_getenv(name); });
+  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) {
+    say("convpin: warning: the log file " + path + " can't be opened: " + std::strerror(errno) +
+        "; the run goes on without a log\n");
+    return false;
+  }
+  return true;
+}
+
+void Log::append(const std::string& record) noexcept {
+  if (descriptor_ >= 0) write_once(descriptor_, record + "\n");
+}
+
+}  // namespace convpin

@@ -1,0 +1,276 @@
+#include "shim/process/runtime.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "shim/process/device.hpp"
+
+namespace convpin {
+namespace {
+
+constexpr std::size_t kBuckets = 1024;
+constexpr int kFullTables = 3;   // then one line a problem: a person reads the first, a program the file
+
+std::atomic<Runtime*> instance{nullptr};
+std::mutex make_lock;
+
+std::atomic<ProblemState*> buckets[kBuckets];
+std::mutex registry_lock;        // guards appending, and what follows
+ProblemId last_id = 0;
+int tables_printed = 0;
+
+const char* environment(const char* name) { return secure_getenv(name); }
+
+std::string working_directory() {
+  char path[4096];
+  return getcwd(path, sizeof path) ? path : "";
+}
+
+// After fork the child is alone with copies of our locks, in whatever state other threads had them.
+void renew_in_child() {
+  new (&make_lock) std::mutex;
+  new (&registry_lock) std::mutex;
+  for (const AtEnd& hook : at_end_hooks)
+    if (hook.renew_locks) hook.renew_locks();
+  Runtime* r = instance.load();
+  if (!r) return;
+  new (&r->log_lock) std::mutex;
+  each_problem([](ProblemState& p) {
+    new (&p.lock) std::mutex;
+    p.calls = 0;                // the parent's calls are the parent's to report
+    for (auto& calls : p.calls_of) calls = 0;
+    for (auto& ran : p.ran) ran.calls = ran.calls_logged = 0;
+  });
+}
+
+Runtime* make_runtime() noexcept {
+  auto* made = new (std::nothrow) Runtime;
+  if (!made) return nullptr;
+  try {
+    made->settings = load_settings(environment, working_directory());
+    made->ranks = ranks_of(environment);
+    made->log.set_pattern(made->settings.log_path);
+    made->idle = made->settings.idle();
+    made->fail = made->settings.strict && !made->settings.errors.empty();
+    made->started_unix_us =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    set_quiet(made->ranks.local > 0);
+    pthread_atfork(nullptr, nullptr, renew_in_child);
+  } catch (...) {
+    made->idle = true;
+  }
+  return made;
+}
+
+std::size_t bucket_of(const Problem& problem, Api api) {
+  return (hash(problem) + static_cast<std::size_t>(api)) % kBuckets;
+}
+
+void say_settings(const Settings& settings) {
+  std::string lines;
+  for (const auto& notice : settings.notices) lines += notice + "\n";
+  for (const auto& error : settings.errors) lines += "convpin: error: " + error + "\n";
+  if (!settings.errors.empty())
+    lines += settings.strict ? "convpin: error: CONVPIN_STRICT is set, so convolutions fail until this is mended\n"
+                             : "convpin: warning: the run goes on as if nothing had been asked\n";
+  say(lines);
+}
+
+Header make_header(const Device& device, const std::string& cudnn_version) {
+  const Runtime& r = runtime();
+  Header h;
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  h.host = host;
+  h.pid = static_cast<int>(getpid());
+  h.run_id = h.host + "-" + std::to_string(h.pid) + "-" + std::to_string(r.started_unix_us);
+  h.convpin_version = CONVPIN_VERSION;
+  h.cudnn_version = cudnn_version;
+  h.command = command_line();
+  h.started_unix_us = r.started_unix_us;
+  h.rank = r.ranks.global;
+  h.local_rank = r.ranks.local;
+  h.device = device;
+  h.settings = r.settings.non_default;
+  h.warmup = r.settings.profile_warmup;
+  h.repeats = r.settings.profile_repeats;
+  return h;
+}
+
+struct Where {
+  Device device;
+  std::string cudnn_version;
+};
+std::atomic<const Where*> where{nullptr};  // set at the first meeting, for the header
+
+Totals totals() {
+  Totals t;
+  each_problem([&](ProblemState& p) {
+    const auto calls = p.calls.load();
+    const auto choice = p.choice.load();
+    ++t.problems;
+    t.calls += calls;
+    if (choice == ChoiceKind::Set) ++t.pinned_problems, t.pinned_calls += calls;
+    if (choice == ChoiceKind::Unsupported || choice == ChoiceKind::Refused) ++t.unsupported_problems;
+  });
+  return t;
+}
+
+// Runs when the process exits in an orderly way; a killed one loses only these lines. Nothing is torn down, since
+// later destructors may still convolve.
+__attribute__((destructor)) void at_end() {
+  try {
+    const Runtime* made = instance.load();
+    if (!made) {
+      say(silence_explained(environment));
+      return;
+    }
+    if (made->idle) return;
+    std::string summary;
+    for (const AtEnd& hook : at_end_hooks) {
+      if (hook.flush) hook.flush();
+      if (hook.summary) summary += hook.summary();
+    }
+    const Totals t = totals();
+    if (t.problems == 0) say_settings(made->settings);
+    if (made->log.wanted()) {
+      log_counts();
+      record(end_record(t));
+    }
+    say(summary + end_line(t) + "\n");
+  } catch (...) {
+  }
+}
+
+}  // namespace
+
+const char* name_of(Api api) { return api == Api::Graph ? "graph" : "legacy"; }
+
+Runtime& runtime() noexcept {
+  static constinit Runtime* fallback = nullptr;
+  if (Runtime* made = instance.load(std::memory_order_acquire)) return *made;
+  std::lock_guard hold(make_lock);
+  Runtime* made = instance.load(std::memory_order_acquire);
+  if (!made) made = make_runtime();
+  if (!made) {  // not even that much memory: an idle runtime in static storage
+    alignas(Runtime) static unsigned char storage[sizeof(Runtime)];
+    if (!fallback) fallback = new (storage) Runtime;
+    made = fallback;
+  }
+  instance.store(made, std::memory_order_release);
+  return *made;
+}
+
+void each_problem(const std::function<void(ProblemState&)>& visit) {
+  for (auto& bucket : buckets)
+    for (ProblemState* p = bucket.load(std::memory_order_acquire); p; p = p->next_in_bucket) visit(*p);
+}
+
+ProblemState* find_problem(const Problem& problem, Api api) noexcept {
+  for (ProblemState* p = buckets[bucket_of(problem, api)].load(std::memory_order_acquire); p; p = p->next_in_bucket)
+    if (p->api == api && p->problem == problem) return p;
+  return nullptr;
+}
+
+ProblemState* meet(const Problem& problem, Api api, const Library& library) {
+  if (ProblemState* known = find_problem(problem, api)) return known;
+  Runtime& r = runtime();
+  device_of_process(library);  // asks the driver: not under a lock
+  ProblemState* added = nullptr;
+  bool first = false;
+  {
+    std::lock_guard hold(registry_lock);
+    if (ProblemState* known = find_problem(problem, api)) return known;
+    first = last_id == 0;
+    added = new ProblemState(++last_id, problem, api);
+    added->rule = match(r.settings.rules, problem);
+    if (r.settings.profiling()) {
+      added->profile = ProfileState::Wanted;
+      ++r.wanted_profiles;
+    }
+    auto& bucket = buckets[bucket_of(problem, api)];
+    added->next_in_bucket = bucket.load(std::memory_order_relaxed);
+    bucket.store(added, std::memory_order_release);
+  }
+  if (first) say_settings(r.settings);
+  record(problem_record(added->id, problem, name_of(api), device_of_process(library), cudnn_version_text(library)));
+  return added;
+}
+
+void record(const std::string& line) {
+  Runtime& r = runtime();
+  if (!r.log.wanted()) return;
+  std::lock_guard hold(r.log_lock);
+  r.log.write(line, [] {
+    const Where* known = where.load();
+    return header_record(make_header(known ? known->device : Device{}, known ? known->cudnn_version : ""));
+  });
+}
+
+std::string cudnn_version_text(const Library& library) {
+  const std::size_t v = library.version;
+  const std::size_t major = v >= 90000 ? v / 10000 : v / 1000;
+  const std::size_t minor = v >= 90000 ? v / 100 % 100 : v / 100 % 10;
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(v % 100);
+}
+
+const Device& device_of_process(const Library& library) {
+  if (const Where* known = where.load(std::memory_order_acquire)) return known->device;
+  auto made = std::make_unique<Where>(Where{describe_device(library, runtime().log.wanted()), cudnn_version_text(library)});
+  const Where* none = nullptr;
+  if (where.compare_exchange_strong(none, made.get())) return made.release()->device;
+  return none->device;
+}
+
+void log_counts() {
+  if (!runtime().log.wanted()) return;
+  each_problem([](ProblemState& p) {
+    std::lock_guard hold(p.lock);
+    for (auto& ran : p.ran) {
+      if (ran.calls == ran.calls_logged) continue;
+      record(count_record(p.id, ran.what, ran.calls));
+      ran.calls_logged = ran.calls;
+    }
+  });
+}
+
+void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
+  bool say_it = false;
+  {
+    std::lock_guard hold(state.lock);
+    for (const auto& known : state.ran)
+      if (known.what == choice.ran && known.kind == choice.kind) return;
+    const bool kind_known =
+        std::any_of(state.ran.begin(), state.ran.end(), [&](const auto& known) { return known.kind == choice.kind; });
+    state.ran.push_back({choice.ran, choice.kind});
+    say_it = !kind_known;  // the same engine with other knobs, or for another alignment: in the log only
+  }
+  state.choice = choice.kind;
+  record(choice_record(state.id, choice, ran));
+  if (!say_it || choice.kind == ChoiceKind::LeftAlone) return;
+  // "is set" for each of a hundred problems says nothing new: the first three, then the table's lines and the end line.
+  if (choice.kind == ChoiceKind::Set && state.id > kFullTables) return;
+  say(choice_line(state.problem, choice) + "\n");
+}
+
+void report_profile(ProblemState& state, const std::vector<Candidate>& candidates, const Library& library) {
+  for (const auto& candidate : candidates) record(candidate_record(state.id, candidate));
+  if (!runtime().settings.log_table) return;
+  bool full = false;
+  {
+    std::lock_guard hold(registry_lock);
+    full = tables_printed < kFullTables;
+    if (full) ++tables_printed;
+  }
+  say(full ? candidate_table(state.problem, candidates, device_of_process(library), cudnn_version_text(library), library.version)
+           : candidate_summary(state.problem, candidates));
+}
+
+}  // namespace convpin

@@ -1,0 +1,97 @@
+// What this process knows: its settings, the problems it met, and what was said of them. Made at the first cuDNN
+// call, never torn down.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "config/settings.hpp"
+#include "shim/hooks/real.hpp"
+#include "shim/model/record.hpp"
+#include "shim/process/output.hpp"
+
+namespace convpin {
+
+enum class Api : std::uint8_t { Graph, Legacy };
+const char* name_of(Api);
+
+enum class ProfileState : std::uint8_t { NotWanted, Wanted, Running, Done };
+
+// One problem on one API in this process. Lives as long as the process.
+struct ProblemState {
+  ProblemState(ProblemId id_, const Problem& problem_, Api api_) : id(id_), problem(problem_), api(api_) {}
+  const ProblemId id;
+  const Problem problem;
+  const Api api;
+  const Rule* rule = nullptr;                 // the rule that covers it, if any
+  std::atomic<ProfileState> profile{ProfileState::NotWanted};
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<ChoiceKind> choice{ChoiceKind::LeftAlone};
+  ProblemState* next_in_bucket = nullptr;
+
+  // Legacy API: what ran is an algorithm number, known at each call without a look-up.
+  static constexpr int kAlgorithms = 16;
+  std::atomic<std::uint64_t> calls_of[kAlgorithms]{};
+  std::atomic<std::uint32_t> seen{0};         // bits: algorithms whose first execution is reported
+  std::atomic<std::uint64_t> pin_workspace{0};// cache of legacy/adapter.cpp: what the pinned algorithm needs
+  std::atomic<int> own_choice{-1};            // the framework's own algorithm, -1 unknown
+
+  std::mutex lock;                            // guards what follows
+  struct Ran {                                // one way it ran in this process
+    std::string what;                         // engine tag, or legacy algorithm
+    ChoiceKind kind;
+    std::uint64_t calls_logged = 0;
+    std::uint64_t calls = 0;                  // of plans that are gone; live plans count for themselves
+  };
+  std::vector<Ran> ran;
+  std::string unsupported_reason;             // why the request can't be met here, said once
+  std::string refused_reason;                 // why the framework did not take what we offered
+  bool warned = false;
+  bool summary_printed = false;
+};
+
+struct Runtime {
+  Settings settings;
+  bool idle = true;                           // nothing is asked for: hooks pass every call on
+  bool fail = false;                          // strict, and the settings have errors: convolutions fail
+  Ranks ranks;
+  Log log;                                    // under log_lock
+  std::mutex log_lock;
+  std::int64_t started_unix_us = 0;
+  std::atomic<int> wanted_profiles{0};        // problems that wait for their first execution with real data
+};
+
+// Made at the first call; any failure inside leaves an idle runtime.
+Runtime& runtime() noexcept;
+
+// The problem's state, made at the first meeting (which says the settings' notices and errors, and logs it).
+// `library` tells cuDNN's version, and with it the GPU. Null only when memory is out.
+ProblemState* meet(const Problem&, Api, const Library&);
+void each_problem(const std::function<void(ProblemState&)>&);
+// Without a lock: null if it was never met.
+ProblemState* find_problem(const Problem&, Api) noexcept;
+
+void record(const std::string& line);         // to the log, with the header before the first
+void log_counts();                            // count records for what changed since the last
+
+const Device& device_of_process(const Library&);         // the first problem's device
+std::string cudnn_version_text(const Library&);          // "9.19.0"
+
+// After the first execution in this way: logs and says the choice; once for each way a problem ran.
+void report_choice(ProblemState&, const Choice&, const Candidate& ran, const Library&);
+// What the end line needs of the adapters: called once, when the process ends.
+struct AtEnd {
+  void (*flush)() = nullptr;                  // brings the problems' counts up to date
+  std::string (*summary)() = nullptr;         // a line of its own
+  void (*renew_locks)() noexcept = nullptr;   // in a forked child
+};
+extern const AtEnd at_end_hooks[3];           // shim/hooks/entry.cpp
+// Says `candidates` as a table (the first three problems) or as a line, and logs them.
+void report_profile(ProblemState&, const std::vector<Candidate>& candidates, const Library&);
+
+}  // namespace convpin

@@ -1,0 +1,277 @@
+// The handle and the backend (graph) API. Descriptors are the real library's own, handed through; the
+// stand-in keeps the application's handle from them, gives them a device's properties instead, and
+// watches variant packs, which can't be read back.
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "tests/standin/faults.hpp"
+#include "tests/standin/graph.hpp"
+#include "tests/standin/handle.hpp"
+#include "tests/standin/real.hpp"
+
+namespace standin {
+namespace {
+
+using Descriptor = cudnnBackendDescriptor_t;
+
+struct VariantPack {
+  std::vector<std::int64_t> ids;
+  std::vector<void*> pointers;
+  void* workspace = nullptr;
+};
+
+// What is remembered of an application's descriptor, from Create to Destroy.
+struct Watched {
+  cudnnBackendDescriptorType_t type;
+  bool finalized = false;
+  std::shared_ptr<VariantPack> pack;
+  Descriptor engine_config = nullptr;
+  std::shared_ptr<const Plan> plan;  // once executed
+};
+
+std::mutex watched_mutex;
+std::unordered_map<Descriptor, Watched>& watched() {
+  static auto* const map = new std::unordered_map<Descriptor, Watched>;  // outlives every destructor
+  return *map;
+}
+
+template <typename Use>
+void with_watched(Descriptor descriptor, Use use) {
+  const std::lock_guard lock(watched_mutex);
+  const auto found = watched().find(descriptor);
+  if (found != watched().end()) use(found->second);
+}
+
+std::string read_device_json() {
+  const char* path = std::getenv("STANDIN_DEVICE_JSON");
+  std::ifstream file(path != nullptr ? path : own_directory() + "/h200-deviceprop.json");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+cudnnStatus_t set_device_json(Descriptor descriptor) {
+  const std::string& json = device_json();
+  return real::cudnnBackendSetAttribute(descriptor, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                        static_cast<std::int64_t>(json.size() + 1), json.c_str());
+}
+
+Descriptor make_device_properties() {
+  Descriptor descriptor = nullptr;
+  real::cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &descriptor);
+  if (set_device_json(descriptor) == CUDNN_STATUS_SUCCESS &&
+      real::cudnnBackendFinalize(descriptor) == CUDNN_STATUS_SUCCESS) {
+    return descriptor;
+  }
+  std::fprintf(stderr, "cuDNN stand-in: STANDIN_DEVICE_JSON: no device properties that cuDNN accepts\n");
+  return nullptr;
+}
+
+cudnnBackendAttributeName_t device_attribute(cudnnBackendDescriptorType_t type) {
+  switch (type) {
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+      return CUDNN_ATTR_ENGINEHEUR_DEVICEPROP;
+    case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
+      return CUDNN_ATTR_ENGINE_DEVICEPROP;
+    default:
+      return CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP;
+  }
+}
+
+bool needs_device(cudnnBackendDescriptorType_t type) {
+  return type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR || type == CUDNN_BACKEND_ENGINE_DESCRIPTOR ||
+         type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+}
+
+void record(VariantPack& pack, cudnnBackendAttributeName_t name, std::int64_t count, const void* elements) {
+  if (name == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) {
+    const auto* ids = static_cast<const std::int64_t*>(elements);
+    pack.ids.assign(ids, ids + count);
+  } else if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) {
+    const auto* pointers = static_cast<void* const*>(elements);
+    pack.pointers.assign(pointers, pointers + count);
+  } else if (name == CUDNN_ATTR_VARIANT_PACK_WORKSPACE) {
+    std::memcpy(&pack.workspace, elements, sizeof pack.workspace);
+  }
+}
+
+std::string read_text(Descriptor plan) {
+  std::int64_t size = 0;
+  real::cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, &size,
+                                 nullptr);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  real::cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, size, &size,
+                                 text.data());
+  text.resize(std::strlen(text.c_str()));
+  return text;
+}
+
+}  // namespace
+
+const std::string& device_json() {
+  static const auto* const json = new std::string(read_device_json());
+  return *json;
+}
+
+Descriptor device_properties() {
+  static const Descriptor descriptor = make_device_properties();
+  return descriptor;
+}
+
+std::int64_t engine_of(Descriptor engine_config) {
+  std::int64_t index = -1, count = 0;
+  Descriptor engine = nullptr;
+  real::cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
+  real::cudnnBackendGetAttribute(engine_config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                                 &engine);
+  real::cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &index);
+  real::cudnnBackendDestroyDescriptor(engine);
+  return index;
+}
+
+std::optional<Plan> read_plan(Descriptor descriptor, std::string& reason) {
+  std::optional<Plan> plan = parse_plan(read_text(descriptor), reason);
+  std::int64_t count = 0;
+  if (plan) {
+    real::cudnnBackendGetAttribute(descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
+                                   &plan->workspace);
+  }
+  return plan;
+}
+
+}  // namespace standin
+
+using namespace standin;
+
+STANDIN_EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  if (handle == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  if (!real_cudnn_available() || device_properties() == nullptr) return CUDNN_STATUS_NOT_INITIALIZED;
+  *handle = new cudnnContext;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+STANDIN_EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  if (!is_handle(handle)) return CUDNN_STATUS_BAD_PARAM;
+  handle->mark = 0;
+  delete handle;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+STANDIN_EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  if (!is_handle(handle)) return CUDNN_STATUS_BAD_PARAM;
+  handle->stream = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+STANDIN_EXPORT cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
+  if (!is_handle(handle) || stream == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  *stream = handle->stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+STANDIN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, Descriptor* descriptor) {
+  const cudnnStatus_t status = real::cudnnBackendCreateDescriptor(type, descriptor);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  // At once, since a plan's JSON text needs them; the application may still set its own.
+  if (needs_device(type)) {
+    Descriptor device = device_properties();
+    real::cudnnBackendSetAttribute(*descriptor, device_attribute(type), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device);
+  }
+  if (type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR || type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    const std::lock_guard lock(watched_mutex);
+    watched()[*descriptor] = Watched{type, false, std::make_shared<VariantPack>(), nullptr, nullptr};
+  }
+  return status;
+}
+
+STANDIN_EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(Descriptor descriptor) {
+  {
+    const std::lock_guard lock(watched_mutex);
+    watched().erase(descriptor);  // first: the address is used again at once
+  }
+  return real::cudnnBackendDestroyDescriptor(descriptor);
+}
+
+STANDIN_EXPORT cudnnStatus_t cudnnBackendSetAttribute(Descriptor descriptor, cudnnBackendAttributeName_t name,
+                                                      cudnnBackendAttributeType_t type, std::int64_t count,
+                                                      const void* elements) {
+  switch (name) {
+    case CUDNN_ATTR_OPERATIONGRAPH_HANDLE:
+    case CUDNN_ATTR_EXECUTION_PLAN_HANDLE:
+    case CUDNN_ATTR_DEVICEPROP_HANDLE: {
+      if (descriptor == nullptr || type != CUDNN_TYPE_HANDLE || count != 1 || elements == nullptr ||
+          !is_handle(*static_cast<const cudnnHandle_t*>(elements))) {
+        return refuse(CUDNN_STATUS_BAD_PARAM, "not a handle of cudnnCreate");
+      }
+      return name == CUDNN_ATTR_DEVICEPROP_HANDLE ? set_device_json(descriptor) : CUDNN_STATUS_SUCCESS;
+    }
+    case CUDNN_ATTR_DEVICEPROP_DEVICE_ID:
+      return set_device_json(descriptor);
+    default:
+      break;
+  }
+  const cudnnStatus_t status = real::cudnnBackendSetAttribute(descriptor, name, type, count, elements);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  if (name >= CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS && name <= CUDNN_ATTR_VARIANT_PACK_WORKSPACE) {
+    with_watched(descriptor, [&](Watched& w) { record(*w.pack, name, count, elements); });
+  } else if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) {
+    with_watched(descriptor, [&](Watched& w) { w.engine_config = *static_cast<const Descriptor*>(elements); });
+  }
+  return status;
+}
+
+STANDIN_EXPORT cudnnStatus_t cudnnBackendFinalize(Descriptor descriptor) {
+  if (std::getenv("STANDIN_FAIL_PLAN") != nullptr) {
+    Descriptor config = nullptr;
+    with_watched(descriptor, [&](const Watched& w) { config = w.engine_config; });
+    if (config != nullptr && named_in("STANDIN_FAIL_PLAN", "eng" + std::to_string(engine_of(config)))) {
+      return refuse(CUDNN_STATUS_NOT_SUPPORTED, "STANDIN_FAIL_PLAN");
+    }
+  }
+  const cudnnStatus_t status = real::cudnnBackendFinalize(descriptor);
+  if (status == CUDNN_STATUS_SUCCESS) with_watched(descriptor, [](Watched& w) { w.finalized = true; });
+  return status;
+}
+
+STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, Descriptor descriptor, Descriptor variant_pack) {
+  if (!is_handle(handle)) return refuse(CUDNN_STATUS_BAD_PARAM, "not a handle of cudnnCreate");
+  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<VariantPack> pack;
+  bool plan_finalized = false;
+  with_watched(descriptor, [&](const Watched& w) {
+    plan_finalized = w.finalized && w.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+    plan = w.plan;
+  });
+  with_watched(variant_pack, [&](const Watched& w) {
+    if (w.finalized && w.type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) pack = w.pack;
+  });
+  if (!plan_finalized || pack == nullptr) {
+    return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "needs a finalized plan and a finalized variant pack");
+  }
+  if (plan == nullptr) {
+    std::string reason;
+    std::optional<Plan> read = read_plan(descriptor, reason);
+    if (!read) return refuse(CUDNN_STATUS_NOT_SUPPORTED, reason);
+    plan = std::make_shared<const Plan>(std::move(*read));
+    with_watched(descriptor, [&](Watched& w) { w.plan = plan; });
+  }
+  if (plan->workspace > 0 && pack->workspace == nullptr) {
+    return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the plan needs a workspace");
+  }
+  const std::string engine = "eng" + std::to_string(plan->engine);
+  if (const cudnnStatus_t fault = injected_fault(engine); fault != CUDNN_STATUS_SUCCESS) return fault;
+  const auto memory = [&](std::int64_t id) -> void* {
+    for (std::size_t i = 0; i < std::min(pack->ids.size(), pack->pointers.size()); ++i) {
+      if (pack->ids[i] == id) return pack->pointers[i];
+    }
+    return nullptr;
+  };
+  const Algorithm algorithm = algorithm_of_engine(plan->pattern, plan->engine);
+  const std::size_t size = static_cast<std::size_t>(std::max<std::int64_t>(plan->workspace, 0));
+  const cudnnStatus_t status =
+      evaluate(plan->graph, algorithm, memory, {static_cast<std::byte*>(pack->workspace), size});
+  if (status == CUDNN_STATUS_SUCCESS) trace("graph", engine, algorithm);
+  return status;
+}

@@ -1,0 +1,93 @@
+#include "tests/standin/faults.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "tests/standin/real.hpp"
+
+namespace standin {
+namespace {
+
+thread_local std::string last_error;
+
+// Calls `use` with each element of the variable's list until it returns true.
+template <typename Use>
+bool any_of(const char* variable, Use use) {
+  const char* value = std::getenv(variable);
+  std::string_view rest = value != nullptr ? value : "";
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    if (use(rest.substr(0, end))) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+cudnnStatus_t refuse(cudnnStatus_t status, const std::string& reason) {
+  last_error = "stand-in: " + reason;
+  return status;
+}
+
+bool named_in(const char* variable, const std::string& what) {
+  return any_of(variable, [&](std::string_view element) { return element == what; });
+}
+
+cudnnStatus_t injected_fault(const std::string& what) {
+  any_of("STANDIN_SLOW", [&](std::string_view element) {  // eng28:50 (milliseconds)
+    const std::size_t colon = element.find(':');
+    if (colon == element.npos || element.substr(0, colon) != what) return false;
+    const int milliseconds = std::atoi(std::string(element.substr(colon + 1)).c_str());
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    return true;
+  });
+  if (named_in("STANDIN_CRASH", what)) std::raise(SIGKILL);
+  if (named_in("STANDIN_FAIL_EXECUTE", what)) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "STANDIN_FAIL_EXECUTE");
+  return CUDNN_STATUS_SUCCESS;
+}
+
+void trace(const std::string& api, const std::string& what, Algorithm algorithm) {
+  const char* path = std::getenv("STANDIN_TRACE");
+  if (path == nullptr) return;
+  const std::string line = api + " " + what + " " + name_of(algorithm) + "\n";
+  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
+  close(file);
+}
+
+}  // namespace standin
+
+// As in the real library, reading it empties it.
+STANDIN_EXPORT void cudnnGetLastErrorString(char* message, size_t max_size) {
+  using standin::last_error;
+  if (message == nullptr || max_size == 0) return;
+  if (last_error.empty()) {
+    standin::real::cudnnGetLastErrorString(message, max_size);
+    return;
+  }
+  const std::size_t length = std::min(last_error.size(), max_size - 1);
+  std::memcpy(message, last_error.data(), length);
+  message[length] = '\0';
+  last_error.clear();
+}
+
+STANDIN_EXPORT unsigned long long cudnnStandinMultiplies() { return standin::multiplies_so_far(); }
+
+STANDIN_EXPORT unsigned long long cudnnStandinRuns(const char* name) {
+  unsigned long long sum = 0;
+  for (int i = 0; i < standin::algorithm_count; ++i) {
+    const auto algorithm = static_cast<standin::Algorithm>(i);
+    if (name == nullptr || std::string_view(name) == standin::name_of(algorithm)) sum += standin::runs_of(algorithm);
+  }
+  return sum;
+}

@@ -1,0 +1,27 @@
+// What the tests ask of the stand-in through the environment, and what it tells them. README.md lists
+// the variables; each is read when it is used, so a test may change it while it runs.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "tests/standin/conv.hpp"
+
+namespace standin {
+
+// Remembers the reason for this thread's cudnnGetLastErrorString and returns the status.
+cudnnStatus_t refuse(cudnnStatus_t, const std::string& reason);
+
+// Whether the variable's comma-separated list names this: "eng28", or "algo2" for a legacy call.
+bool named_in(const char* variable, const std::string& what);
+
+// The faults asked for at an execution of `what`: a delay, a crash, a failure.
+cudnnStatus_t injected_fault(const std::string& what);
+
+// One line for STANDIN_TRACE: "graph eng28 implicit_gemm", "legacy 2 im2col_gemm".
+void trace(const std::string& api, const std::string& what, Algorithm);
+
+}  // namespace standin

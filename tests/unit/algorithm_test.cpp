@@ -1,0 +1,119 @@
+// Fails when a name, number or tag is taken for another, when nonsense is taken, or when the table of engines
+// gives one engine to two algorithms.
+#include "shim/model/algorithm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace convpin {
+namespace {
+
+constexpr std::size_t kVersion = 91900;
+
+Request request(std::string_view text) {
+  const auto parsed = parse_request(Operation::Forward, text);
+  EXPECT_TRUE(parsed) << parsed.error;
+  return parsed.value.value_or(Request{});
+}
+
+TEST(Algorithms, ArePresentInOrder) {
+  const auto all = algorithms(Operation::Forward, kVersion);
+  ASSERT_EQ(all.size(), 8u);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(all[i].number, i);
+    EXPECT_FALSE(all[i].engines.empty());
+  }
+  EXPECT_EQ(all[1].engines[0], 1) << "the plain engine of the family comes first";
+}
+
+TEST(Algorithms, EachEngineBelongsToOne) {
+  std::map<int, int> owner;
+  for (const Algorithm& algorithm : algorithms(Operation::Forward, kVersion))
+    for (const int engine : algorithm.engines) {
+      EXPECT_TRUE(owner.emplace(engine, algorithm.number).second) << engine << " is in two algorithms";
+      EXPECT_EQ(algorithm_of_engine(Operation::Forward, kVersion, engine), algorithm.number);
+    }
+  EXPECT_EQ(algorithm_of_engine(Operation::Forward, kVersion, 38), 1);
+  EXPECT_EQ(algorithm_of_engine(Operation::Forward, kVersion, 6), 7);
+  EXPECT_EQ(algorithm_of_engine(Operation::Forward, kVersion, 5), -1);
+  EXPECT_EQ(algorithm_of_engine(Operation::Forward, kVersion, -1), -1);
+}
+
+TEST(RequestText, TakesNumbersAndNames) {
+  for (const char* text :
+       {"7", " 7\t", "WINOGRAD_NONFUSED", "winograd_nonfused", "CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED",
+        "cudnn_convolution_fwd_algo_Winograd_Nonfused"}) {
+    EXPECT_EQ(request(text).kind, Request::Kind::Algorithm) << text;
+    EXPECT_EQ(request(text).algorithm, 7) << text;
+    EXPECT_EQ(request(text).to_text(), "7 (WINOGRAD_NONFUSED)") << text;
+  }
+  EXPECT_EQ(request("0").algorithm, 0);
+  EXPECT_EQ(request("WINOGRAD").algorithm, 6);
+  EXPECT_EQ(request("1").to_text(), "1 (IMPLICIT_PRECOMP_GEMM)");
+}
+
+TEST(RequestText, TakesTheFrameworksChoice) {
+  EXPECT_EQ(request("-1").kind, Request::Kind::FrameworkChoice);
+  EXPECT_EQ(request("-1").to_text(), "-1 (the framework's choice)");
+}
+
+TEST(RequestText, TakesTags) {
+  EXPECT_EQ(request("eng38").kind, Request::Kind::Engine);
+  EXPECT_EQ(request("ENG38").engine.engine, 38);
+  EXPECT_EQ(request("ConvFwd_eng38").to_text(), "eng38");
+  const Request exact = request("ConvFwd_eng38_k13=0_k2=-1");
+  EXPECT_EQ(exact.kind, Request::Kind::ExactEngine);
+  EXPECT_EQ(exact.engine, (EngineConfig{38, {{2, -1}, {13, 0}}})) << "knobs are sorted by type";
+  EXPECT_EQ(exact.to_text(), "eng38_k2=-1_k13=0");
+  EXPECT_EQ(request(exact.to_text()).engine, exact.engine);
+  EXPECT_EQ(request("eng1_k99=5").engine.knobs[0].type, 99) << "newer versions have more knobs than we know";
+}
+
+TEST(RequestText, RefusesNonsenseAndListsWhatIsAllowed) {
+  for (const char* text : {"",
+                           " ",
+                           "8",
+                           "-2",
+                           "+1",
+                           "1.0",
+                           "1 2",
+                           "01x",
+                           "99999999999999999999",
+                           "foo",
+                           "GEMM2",
+                           "FWD_ALGO_GEMM",
+                           "eng",
+                           "eng-1",
+                           "eng 38",
+                           "eng38_",
+                           "eng38_k2",
+                           "eng38_k2=",
+                           "eng38_k=1",
+                           "eng38_k-2=1",
+                           "eng38_k2=1_k2=1",
+                           "eng38_k2=1 ,",
+                           "eng38k2=1",
+                           "eng99999999999",
+                           "eng38_k2=99999999999999999999",
+                           "ConvBwdData_eng3",
+                           "38eng"}) {
+    const auto parsed = parse_request(Operation::Forward, text);
+    ASSERT_FALSE(parsed) << text << " was taken as " << parsed->to_text();
+    EXPECT_EQ(parsed.error,
+              std::string("'") + text +
+                  "' is not a forward algorithm: allowed are 0-7, IMPLICIT_GEMM, "
+                  "IMPLICIT_PRECOMP_GEMM, GEMM, DIRECT, FFT, FFT_TILING, WINOGRAD, WINOGRAD_NONFUSED, "
+                  "an engine tag (eng38, eng38_k2=1), or -1 for the framework's choice");
+  }
+}
+
+TEST(RequestText, QuotesHostileTextsSafely) {
+  const auto parsed = parse_request(Operation::Forward, "\x1b[31m" + std::string(100000, 'x'));
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error.find('\x1b'), std::string::npos);
+  EXPECT_LT(parsed.error.size(), 500u);
+}
+
+}  // namespace
+}  // namespace convpin

@@ -1,0 +1,38 @@
+// What the command line asks for, and what running one problem gave.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace convclient {
+
+enum class Api { Graph, Legacy };
+
+struct Options {
+  Api api = Api::Graph;
+  bool benchmark = false;                     // time what there is and take the fastest
+  std::optional<int> fixed;                   // legacy: this algorithm, without asking for one
+  int repeat = 1;                             // executions of each problem
+  std::vector<int> denied_notes;              // cudnnBackendNumericalNote_t
+  std::optional<std::int64_t> max_workspace;  // bytes
+  int math = 0;                               // legacy: cudnnMathType_t
+  double beta = 0;                            // y = conv(x, w) + beta * y
+  std::uint64_t seed = 1;
+  std::string device_json;  // the text of a device's properties: plans only, nothing runs
+  bool check = false;       // compare with a float64 reference
+  bool time = false;        // print the median time of the executions
+};
+
+struct Outcome {
+  std::string ran;  // "eng38_k2=1" read back from the plan, or "algo1"
+  std::int64_t workspace = 0;
+  std::vector<std::string> notes;
+  std::optional<std::uint64_t> checksum;  // FNV-1a over y's bytes
+  std::optional<double> error;            // max |out - ref| / max |ref|
+  std::optional<double> bound;            // what `error` may be
+  std::optional<double> time_ms;
+};
+
+}  // namespace convclient

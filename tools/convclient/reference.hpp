@@ -1,0 +1,31 @@
+// The same convolution in float64 by the definition, and how far from it a result may be.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shim/model/problem.hpp"
+#include "tools/convclient/data.hpp"
+
+namespace convclient {
+
+// What goes into y = relu?(conv(x, w) + beta * y_before + bias). bias empty: none. relu only with a bias.
+struct Inputs {
+  Bytes x, w, y_before, bias;
+  double beta = 0;
+};
+
+// y's element `index` (row-major over y's dims, whatever its layout).
+double reference_at(const convpin::Problem&, const Inputs&, std::int64_t index);
+
+// All of y's elements where they are few, else `limit` of them chosen by the seed.
+std::vector<std::int64_t> elements_to_check(std::int64_t count, std::size_t limit, std::uint64_t seed);
+
+// max |y - ref| / max |ref| over those elements; NaN where y holds a NaN.
+double relative_error(const convpin::Problem&, const Inputs&, const Bytes& y,
+                      const std::vector<std::int64_t>& elements);
+
+// How large relative_error may be for a correct algorithm. `tf32`: float data may be rounded to TF32.
+double error_bound(const convpin::Problem&, bool tf32);
+
+}  // namespace convclient

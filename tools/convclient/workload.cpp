@@ -1,0 +1,95 @@
+#include "tools/convclient/workload.hpp"
+
+#include <algorithm>
+
+#include "tools/convclient/status.hpp"
+
+namespace convclient {
+
+using convpin::Parsed;
+using convpin::Problem;
+
+namespace {
+constexpr std::size_t kCheckedElements = 4096;
+}
+
+Parsed<Workload> Workload::make(const Problem& p, const Options& options, const Device& device) {
+  for (auto type : {p.x.type, p.w.type, p.y.type})
+    if (!can_hold(type))
+      return Parsed<Workload>::fail("this client has no data of type " + convpin::name_of(type));
+
+  Workload load;
+  load.problem_ = p;
+  load.device_ = &device;
+  load.host_.beta = options.beta;
+  load.host_.x = random_bytes(p.x, options.seed);
+  load.host_.w = random_bytes(p.w, options.seed + 1);
+  if (options.beta != 0)
+    load.host_.y_before = random_bytes(p.y, options.seed + 2);
+  else
+    load.host_.y_before.assign(bytes_of(p.y), std::byte{0xff});
+  if (p.fused_count > 0) {
+    convpin::Tensor bias = p.y;
+    bias.rank = 1;
+    bias.dims[0] = p.y.dims[1];
+    bias.strides[0] = 1;
+    load.host_.bias = random_bytes(bias, options.seed + 3);
+  }
+
+  std::string error;
+  const auto put = [&](Buffer& to, const Bytes& from) {
+    if (!error.empty() || from.empty()) return;
+    auto buffer = device.allocate(from.size());
+    if (!buffer) {
+      error = buffer.error;
+      return;
+    }
+    to = std::move(*buffer.value);
+    error = device.upload(to, from.data(), from.size());
+  };
+  put(load.x_, load.host_.x);
+  put(load.w_, load.host_.w);
+  put(load.y_, load.host_.y_before);
+  put(load.bias_, load.host_.bias);
+  if (!error.empty()) return Parsed<Workload>::fail(error);
+  return Parsed<Workload>::ok(std::move(load));
+}
+
+std::string Workload::reset_y() const {
+  return device_->upload(y_, host_.y_before.data(), host_.y_before.size());
+}
+
+std::string Workload::run(const char* call, const std::function<cudnnStatus_t()>& launch,
+                          const Options& options, Outcome& outcome) const {
+  std::vector<double> times;
+  for (int i = 0; i < options.repeat; ++i) {
+    if (i == 0 || options.beta != 0)
+      if (std::string error = reset_y(); !error.empty()) return error;
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+    auto time = device_->time_ms([&] { return (status = launch()) == CUDNN_STATUS_SUCCESS; });
+    if (status != CUDNN_STATUS_SUCCESS) return failure(call, status);
+    if (!time) return std::string(call) + ": the GPU reported an error";
+    times.push_back(*time);
+  }
+  if (std::string error = device_->synchronize(); !error.empty()) return std::string(call) + ": " + error;
+  if (options.time) {
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                     times.end());
+    outcome.time_ms = times[times.size() / 2];
+  }
+
+  Bytes y(bytes_of(problem_.y));
+  if (std::string error = device_->download(y.data(), y_, y.size()); !error.empty()) return error;
+  outcome.checksum = fnv1a(y);
+  if (options.check) {
+    const auto elements = elements_to_check(elements_of(problem_.y), kCheckedElements, options.seed);
+    const bool tf32 = !(std::count(options.denied_notes.begin(), options.denied_notes.end(),
+                                   CUDNN_NUMERICAL_NOTE_TENSOR_CORE) ||
+                        options.math == CUDNN_FMA_MATH);
+    outcome.error = relative_error(problem_, host_, y, elements);
+    outcome.bound = error_bound(problem_, tf32);
+  }
+  return {};
+}
+
+}  // namespace convclient
