@@ -157,18 +157,16 @@ class File {
     for (const Value& rule : rules.as_array(std::nothrow)) {
       if (!rule.is_table()) {
         error(rule, "a rule must be a table, not " + type_name(rule));
-      } else if (auto read = read_rule(rule)) {
-        draft_.settings.rules.push_back(std::move(*read));
-        ++count_;
+      } else {
+        draft_.settings.rules.push_back(read_rule(rule));
       }
     }
-    draft_.rules_of.emplace_back(name_, count_);
+    draft_.rules_of.emplace_back(name_, rules.as_array(std::nothrow).size());
   }
 
-  // A rule with an error is left out: with any error no rule is in force.
-  std::optional<Rule> read_rule(const Value& table) {
+  // What a rule with an error holds does not matter: with any error no rule is in force.
+  Rule read_rule(const Value& table) {
     static const std::set<std::string> allowed = {"operation", "problem", "algo"};
-    const std::size_t errors_before = draft_.settings.errors.size();
     for (const auto& [key, value] : table.as_table(std::nothrow))
       if (!allowed.contains(key)) unknown_key(key, value, allowed);
     Rule rule;
@@ -181,7 +179,6 @@ class File {
     } else {
       error(table, "this rule has no algo: add algo = \"...\"");
     }
-    if (draft_.settings.errors.size() != errors_before) return std::nullopt;
     return rule;
   }
 
@@ -217,7 +214,6 @@ class File {
 
   const std::string& name_;
   Draft& draft_;
-  std::size_t count_ = 0;
 };
 
 std::optional<std::string> contents_of(const std::string& path) {

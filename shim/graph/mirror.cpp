@@ -237,6 +237,7 @@ GraphPointer describe(const Library& library, const GraphNode& node) {
       out.outputs.push_back({operation.y.id, bytes_of(operation.y.tensor), operation.y.tensor.type, operation.beta != 0});
   }
   if (convolutions != 1 || out.outputs.empty()) return nullptr;
+  out.problem = canonical(out.problem);
   return std::make_shared<const ConvolutionGraph>(std::move(out));
 }
 

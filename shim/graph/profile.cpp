@@ -117,7 +117,7 @@ std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std
 }
 
 Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescriptor_t graph, const Row& row,
-                   const std::vector<Listed>& list) {
+                   const std::vector<Listed>& list, const EngineConfig& ran) {
   Attempt attempt;
   Candidate& c = attempt.candidate;
   c.algorithm = row.algorithm;
@@ -148,6 +148,7 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
     c.behavior_notes = notes.behavior;
     c.deterministic = !notes.has_numerical(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
     c.heuristics_rank = rank_of(list, config);
+    c.running = config == ran;
     attempt.run = [&caller, plan](const std::vector<void*>& outputs, void* workspace) {
       auto pointers = caller.pointers;
       for (std::size_t i = 0; i < outputs.size(); ++i) pointers[caller.output_at[i]] = outputs[i];
@@ -173,7 +174,7 @@ std::vector<Candidate> profile(const Library& library, const Driver& driver, CUs
   subject.stream = stream;
   for (const auto& output : plan.graph->outputs) subject.outputs.push_back({output.bytes, output.type, output.read});
   for (const Row& row : rows)
-    subject.attempts.push_back([&, row] { return attempt_of(caller, target, graph.get(), row, list); });
+    subject.attempts.push_back([&, row] { return attempt_of(caller, target, graph.get(), row, list, plan.config); });
   subject.about_to_try = [&](const Candidate& c) { record(try_record(plan.state->id, c)); };
   subject.why = [&](cudnnStatus_t status) { return words.text(status); };
   return measure(driver, subject);

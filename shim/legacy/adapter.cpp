@@ -79,8 +79,9 @@ std::optional<std::int64_t> needed_by_pin(const Library& library, const Descript
 }
 
 ProblemState* state_of(const Library& library, const Problem& problem) {
-  ProblemState* known = find_problem(problem, Api::Legacy);
-  return known ? known : meet(problem, Api::Legacy, library);
+  const Problem key = canonical(problem);
+  ProblemState* known = find_problem(key, Api::Legacy);
+  return known ? known : meet(key, Api::Legacy, library);
 }
 
 Candidate candidate_of(const Library& library, const Descriptors& d, ProblemState& state, int algorithm) {

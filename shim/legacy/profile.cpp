@@ -20,11 +20,13 @@ bool reads_output(const Problem& problem, const void* beta) {
   return problem.compute == DataType::Double ? *static_cast<const double*>(beta) != 0 : *static_cast<const float*>(beta) != 0;
 }
 
-Attempt attempt_of(const Library& library, const Descriptors& d, const ProblemState& state, int algorithm, const LegacyCall& call) {
+Attempt attempt_of(const Library& library, const Descriptors& d, const ProblemState& state, int algorithm, int ran,
+                   const LegacyCall& call) {
   Attempt attempt;
   Candidate& c = attempt.candidate;
   c.algorithm = algorithm;
   c.framework_choice = algorithm == state.own_choice;
+  c.running = algorithm == ran;
   c.requested = state.rule && state.rule->request.kind == Request::Kind::Algorithm && state.rule->request.algorithm == algorithm;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
   if (library.cudnnGetConvolutionMathType) library.cudnnGetConvolutionMathType(d.convolution, &math);
@@ -71,7 +73,7 @@ void profile(const Library& library, const Descriptors& d, ProblemState& state, 
   for (const Algorithm& a : algorithms(state.problem.operation, library.version))
     if (std::find(order.begin(), order.end(), a.number) == order.end()) order.push_back(a.number);
   for (int algorithm : order)
-    subject.attempts.push_back([&, algorithm] { return attempt_of(library, d, state, algorithm, call); });
+    subject.attempts.push_back([&, algorithm] { return attempt_of(library, d, state, algorithm, ran, call); });
   subject.about_to_try = [&](const Candidate& c) { record(try_record(state.id, c)); };
   subject.why = [&](cudnnStatus_t status) { return words.text(status); };
   report_profile(state, measure(*cuda, subject), library);

@@ -8,10 +8,12 @@
 namespace convpin {
 namespace {
 
-// Forward, cuDNN 9. IMPLICIT_PRECOMP_GEMM is a family: the legacy call runs the heuristics' pick among
-// all implicit-GEMM engines with precomputed offsets. Engine 1 is the plain kernel.
+// Forward, cuDNN 9, read off the kernels that the legacy call and the engines launch (tests/gpu/algorithm_table.py on
+// an H200 with cuDNN 9.19, four data types, two layouts, six filters). IMPLICIT_PRECOMP_GEMM is a family: the legacy call
+// runs the heuristics' pick among the precompiled implicit-GEMM engines; engine 1 is the plain kernel, 57 its depthwise
+// and 58 its 1x1 case. The run-time compiled engines (5, 71, 72, 80) belong to no algorithm: they are had by their tag.
 constexpr int kImplicitGemm[] = {28};
-constexpr int kImplicitPrecompGemm[] = {1, 22, 23, 27, 35, 38, 41, 45, 46, 47, 48, 62, 67, 70};
+constexpr int kImplicitPrecompGemm[] = {1, 22, 23, 27, 35, 38, 41, 45, 46, 47, 48, 57, 58, 62, 67, 70};
 constexpr int kGemm[] = {2};
 constexpr int kDirect[] = {0};
 constexpr int kFft[] = {3};

@@ -39,6 +39,7 @@ struct Candidate {
   std::optional<double> error;                   // max |out - ref| / max |ref|, ref: the framework's own choice
   bool requested = false;
   bool framework_choice = false;                 // what would have run without us
+  bool running = false;                          // what runs: read back from the executed plan or call
   int heuristics_rank = -1;                      // place in the heuristics' list, from 0; -1: not in it
   Operation operation = Operation::Forward;      // whose algorithm numbers these are
 };

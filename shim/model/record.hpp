@@ -51,8 +51,7 @@ std::string end_record(const Totals&);
 
 // The table: the problem's line, one line a candidate (fastest first, refused last, the running one marked `*`),
 // "supported forward algorithms, fastest first: ...". Lines end in '\n' and begin as the README shows.
-std::string candidate_table(const Problem&, std::vector<Candidate>, const Device&, const std::string& cudnn_version,
-                            std::size_t cudnn_number);
+std::string candidate_table(const Problem&, std::vector<Candidate>, const Device&, const std::string& cudnn_version);
 // One line instead of the table, for the fourth problem and later. Ends in '\n' as the table does.
 std::string candidate_summary(const Problem&, const std::vector<Candidate>&);
 // "convpin: requested forward algorithm 1 (IMPLICIT_PRECOMP_GEMM) is set", or why it is not and what runs

@@ -43,8 +43,11 @@ void sort_for_reading(std::vector<Candidate>& candidates) {
   });
 }
 
-// The one that runs: what was asked for where it can be, else what the framework chose.
+// The one that runs, as read back. Where nobody says, as in a list made without running: what was asked for if it can
+// be, else what the framework chose.
 const Candidate* running(const std::vector<Candidate>& candidates) {
+  for (const Candidate& c : candidates)
+    if (c.running) return &c;
   for (const Candidate& c : candidates)
     if (c.requested && possible(c)) return &c;
   for (const Candidate& c : candidates)
@@ -100,6 +103,7 @@ std::string refusal(const Candidate& c) {
       break;
   }
   const std::string reason = one_line(c.reason, kLongestReason);
+  if (reason.starts_with(what)) return reason;  // cuDNN's own "not supported: arch mismatch"
   return reason.empty() ? what : what + (": " + reason);
 }
 
@@ -191,7 +195,7 @@ std::string four_digits(double value) {
 }
 
 std::string candidate_table(const Problem& problem, std::vector<Candidate> candidates, const Device& device,
-                            const std::string& cudnn_version, std::size_t) {
+                            const std::string& cudnn_version) {
   sort_for_reading(candidates);
   const Candidate* marked = running(candidates);
   std::vector<Row> rows;

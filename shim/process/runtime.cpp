@@ -269,7 +269,7 @@ void report_profile(ProblemState& state, const std::vector<Candidate>& candidate
     full = tables_printed < kFullTables;
     if (full) ++tables_printed;
   }
-  say(full ? candidate_table(state.problem, candidates, device_of_process(library), cudnn_version_text(library), library.version)
+  say(full ? candidate_table(state.problem, candidates, device_of_process(library), cudnn_version_text(library))
            : candidate_summary(state.problem, candidates));
 }
 

@@ -58,16 +58,20 @@ cudaError_t __wrap_cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_
 }
 
 cudaError_t __real_cudaDeviceSynchronize();
-cudaError_t __wrap_cudaDeviceSynchronize() { return on_host() ? cudaSuccess : __real_cudaDeviceSynchronize(); }
+cudaError_t __wrap_cudaDeviceSynchronize() {
+  return on_host() ? cudaSuccess : __real_cudaDeviceSynchronize();
+}
 
 #if CUDART_VERSION >= 13000  // older: cudnn-frontend calls cudaStreamGetCaptureInfo_v2 or _v3
-cudaError_t __real_cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus*, unsigned long long*, cudaGraph_t*,
-                                            const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*);
+cudaError_t __real_cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus*, unsigned long long*,
+                                            cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**,
+                                            size_t*);
 cudaError_t __wrap_cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                             unsigned long long* id, cudaGraph_t* graph,
-                                            const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
-                                            size_t* count) {
-  if (!on_host()) return __real_cudaStreamGetCaptureInfo(stream, status, id, graph, dependencies, edges, count);
+                                            const cudaGraphNode_t** dependencies,
+                                            const cudaGraphEdgeData** edges, size_t* count) {
+  if (!on_host())
+    return __real_cudaStreamGetCaptureInfo(stream, status, id, graph, dependencies, edges, count);
   *status = cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }

@@ -2,7 +2,8 @@
 //
 //   run: LD_LIBRARY_PATH=<libcudnn's folder> dlopened ./libconvlib.so local
 //   run: LD_LIBRARY_PATH=<libcudnn's folder> dlopened ./libconvlib.so global
-//   run: LD_LIBRARY_PATH=<libcudnn's folder> dlopened ./libconvlib.so deepbind   a preload is bypassed: glibc's rule
+//   run: LD_LIBRARY_PATH=<libcudnn's folder> dlopened ./libconvlib.so deepbind   a preload is bypassed:
+//   glibc's rule
 #include <dlfcn.h>
 
 #include <cstdio>

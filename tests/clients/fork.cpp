@@ -2,7 +2,8 @@
 //
 //   run: LD_LIBRARY_PATH=<libcudnn's folder> fork
 //
-// CUDA can't be used in a child once the parent has used it; so on a GPU only the child forked before that runs one.
+// CUDA can't be used in a child once the parent has used it; so on a GPU only the child forked before that
+// runs one.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +19,8 @@ bool in_child(Body body) {
   const pid_t child = fork();
   if (child == 0) body();
   int status = -1;
-  const bool good = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const bool good =
+      child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!good) std::printf("a child ended with status %d\n", status), std::fflush(stdout);
   return good;
 }

@@ -35,7 +35,8 @@ int frontend_main(int argc, char** argv, const char* name, const RunProblem& run
   std::vector<std::string> texts;
   bool no_tf32 = false;
   CLI::App app("Runs forward convolutions through cudnn-frontend.", name);
-  app.add_option("problem", texts, "convolutions, e.g. \"x=[2,8,14,14] w=[8,8,3,3] half nhwc pad=1,1\"")->required();
+  app.add_option("problem", texts, "convolutions, e.g. \"x=[2,8,14,14] w=[8,8,3,3] half nhwc pad=1,1\"")
+      ->required();
   app.add_flag("--benchmark", request.benchmark, "time the plans and take the fastest");
   app.add_flag("--deterministic", request.deterministic, "drop what is not");
   app.add_flag("--no-tf32", no_tf32, "drop what runs float on tensor cores");
@@ -75,7 +76,8 @@ int frontend_main(int argc, char** argv, const char* name, const RunProblem& run
     try {
       const Outcome outcome = run_problem(*load, request, handle);
       print(*problem, outcome);
-      if (outcome.error && !(*outcome.error <= *outcome.bound)) exit_status = complain("the error is over its bound");
+      if (outcome.error && !(*outcome.error <= *outcome.bound))
+        exit_status = complain("the error is over its bound");
     } catch (const std::exception& e) {
       exit_status = complain(text + ": " + e.what());
     }

@@ -19,7 +19,8 @@ struct Request {
 };
 
 // Chooses a plan for the workload's problem, runs it (Workload::run) and says what ran. May throw.
-using RunProblem = std::function<convclient::Outcome(const convclient::Workload&, const Request&, cudnnHandle_t)>;
+using RunProblem =
+    std::function<convclient::Outcome(const convclient::Workload&, const Request&, cudnnHandle_t)>;
 
 // The whole program: exit status 0 where every problem ran (and with --check is within its bound).
 int frontend_main(int argc, char** argv, const char* name, const RunProblem&);

@@ -68,7 +68,10 @@ cudnn_frontend::OperationGraph build_opgraph(cudnnHandle_t handle, const Workloa
                 .setcDesc(get_conv_descriptor(p))
                 .build();
   std::array<cudnn_frontend::Operation const*, 1> ops = {&op};
-  return cudnn_frontend::OperationGraphBuilder().setHandle(handle).setOperationGraph(ops.size(), ops.data()).build();
+  return cudnn_frontend::OperationGraphBuilder()
+      .setHandle(handle)
+      .setOperationGraph(ops.size(), ops.data())
+      .build();
 }
 
 void filter_engine_configs(cudnn_frontend::EngineConfigList& from, cudnn_frontend::EngineConfigList& to,
@@ -84,15 +87,18 @@ void filter_engine_configs(cudnn_frontend::EngineConfigList& from, cudnn_fronten
 std::vector<cudnn_frontend::GeneratorSource> get_generator_sources(const Request& request, bool is_float,
                                                                    bool heuristic, bool fallback) {
   const auto heurgen_method = [=, &request](cudnn_frontend::OperationGraph& graph) {
-    auto heuristics =
-        cudnn_frontend::EngineHeuristicsBuilder().setOperationGraph(graph).setHeurMode(CUDNN_HEUR_MODE_INSTANT).build();
+    auto heuristics = cudnn_frontend::EngineHeuristicsBuilder()
+                          .setOperationGraph(graph)
+                          .setHeurMode(CUDNN_HEUR_MODE_INSTANT)
+                          .build();
     auto& configs = heuristics.getEngineConfig(heuristics.getEngineConfigCount());
     cudnn_frontend::EngineConfigList filtered;
     filter_engine_configs(configs, filtered, request, is_float);
     return filtered;
   };
   const auto fallback_method = [=, &request](cudnn_frontend::OperationGraph& graph) {
-    auto list = cudnn_frontend::EngineFallbackListBuilder().setOperationGraph(graph).setOperation(kForward).build();
+    auto list =
+        cudnn_frontend::EngineFallbackListBuilder().setOperationGraph(graph).setOperation(kForward).build();
     cudnn_frontend::EngineConfigList filtered;
     filter_engine_configs(list.getFallbackList(), filtered, request, is_float);
     return filtered;
@@ -103,11 +109,13 @@ std::vector<cudnn_frontend::GeneratorSource> get_generator_sources(const Request
   return sources;
 }
 
-// Runs the plan as run_conv_plan does: a workspace and a variant pack for each execution. Throws where it fails.
+// Runs the plan as run_conv_plan does: a workspace and a variant pack for each execution. Throws where it
+// fails.
 Outcome run_conv_plan(cudnnHandle_t handle, const Workload& load, const Request& request,
                       const cudnn_frontend::ExecutionPlan& plan) {
   const std::int64_t size = plan.getWorkspaceSize();
-  if (size > request.max_workspace) throw std::runtime_error("workspace of " + std::to_string(size) + " bytes");
+  if (size > request.max_workspace)
+    throw std::runtime_error("workspace of " + std::to_string(size) + " bytes");
   const auto workspace = load.device().allocate(static_cast<std::size_t>(size));
   if (!workspace) throw std::runtime_error(workspace.error);
   const auto launch = [&] {
@@ -138,7 +146,8 @@ std::optional<Outcome> try_configs(cudnn_frontend::EngineConfigList& configs, co
                                    cudnnHandle_t handle, const Workload& load, const Request& request) {
   for (auto& config : configs) {
     try {
-      auto plan = cudnn_frontend::ExecutionPlanBuilder().setHandle(handle).setEngineConfig(config, tag).build();
+      auto plan =
+          cudnn_frontend::ExecutionPlanBuilder().setHandle(handle).setEngineConfig(config, tag).build();
       if (plan_errata_exception(handle, plan.getTag())) continue;
       return run_conv_plan(handle, load, request, plan);
     } catch (const std::exception&) {  // cudnnException, CuDNNError and OutOfMemoryError there

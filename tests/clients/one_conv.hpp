@@ -1,4 +1,5 @@
-// One small convolution, for the clients that are about how a program reaches cuDNN and not about what it asks.
+// One small convolution, for the clients that are about how a program reaches cuDNN and not about what it
+// asks.
 #pragma once
 
 #include <cudnn.h>
@@ -43,7 +44,8 @@ inline OneConv one_conv(convclient::Api api) {
       one = fail(outcome.error);
     } else {
       char checksum[32];
-      std::snprintf(checksum, sizeof checksum, "%016llx", static_cast<unsigned long long>(*outcome->checksum));
+      std::snprintf(checksum, sizeof checksum, "%016llx",
+                    static_cast<unsigned long long>(*outcome->checksum));
       one.good = *outcome->error <= *outcome->bound;
       one.text = name + outcome->ran + " checksum=" + checksum + (one.good ? "" : " wrong");
     }

@@ -1,5 +1,5 @@
-// A program that is linked to libcudnn_graph.so.9 and not to libcudnn.so.9, as cuDNN's own build notes allow. There
-// is no libcudnn.so.9 in this process. It builds a plan for a GPU described in a file and runs nothing.
+// A program that is linked to libcudnn_graph.so.9 and not to libcudnn.so.9, as cuDNN's own build notes allow.
+// There is no libcudnn.so.9 in this process. It builds a plan for a GPU described in a file and runs nothing.
 //
 //   run: LD_LIBRARY_PATH=<the real cuDNN's folder> sublibrary <device properties>.json
 #include <cstdio>

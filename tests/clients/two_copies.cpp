@@ -1,12 +1,13 @@
-// Two libraries in one process, each bound to its own copy of libcudnn.so.9, called in turn: a framework beside
-// another one's wheel. A preloaded library must send each call to the copy of the library that made it.
+// Two libraries in one process, each bound to its own copy of libcudnn.so.9, called in turn: a framework
+// beside another one's wheel. A preloaded library must send each call to the copy of the library that made
+// it.
 //
 //   run: two_copies <libcudnn's folder>        (LD_LIBRARY_PATH unset)
 //
 // glibc takes a DT_NEEDED of "libcudnn.so.9" from any copy already loaded, whatever the RUNPATH, since their
-// SONAMEs are equal. Two copies come about where one is asked for by its path. So the two libraries are linked
-// with DT_NEEDED entries that are paths, COPY_A and COPY_B/libcudnn.so.9 (CMakeLists.txt), and this program puts
-// the copies there first: libcudnn.so.9 itself copied, everything beside it as links.
+// SONAMEs are equal. Two copies come about where one is asked for by its path. So the two libraries are
+// linked with DT_NEEDED entries that are paths, COPY_A and COPY_B/libcudnn.so.9 (CMakeLists.txt), and this
+// program puts the copies there first: libcudnn.so.9 itself copied, everything beside it as links.
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>

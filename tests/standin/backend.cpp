@@ -1,6 +1,8 @@
 // The handle and the backend (graph) API. Descriptors are the real library's own, handed through; the
 // stand-in keeps the application's handle from them, gives them a device's properties instead, and
 // watches variant packs, which can't be read back.
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -54,8 +56,9 @@ std::string read_device_json() {
 
 cudnnStatus_t set_device_json(Descriptor descriptor) {
   const std::string& json = device_json();
-  return real::cudnnBackendSetAttribute(descriptor, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-                                        static_cast<std::int64_t>(json.size() + 1), json.c_str());
+  return real::cudnnBackendSetAttribute(descriptor, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                        CUDNN_TYPE_CHAR, static_cast<std::int64_t>(json.size() + 1),
+                                        json.c_str());
 }
 
 Descriptor make_device_properties() {
@@ -99,11 +102,11 @@ void record(VariantPack& pack, cudnnBackendAttributeName_t name, std::int64_t co
 
 std::string read_text(Descriptor plan) {
   std::int64_t size = 0;
-  real::cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, &size,
-                                 nullptr);
+  real::cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0,
+                                 &size, nullptr);
   std::string text(static_cast<std::size_t>(size), '\0');
-  real::cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, size, &size,
-                                 text.data());
+  real::cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, size,
+                                 &size, text.data());
   text.resize(std::strlen(text.c_str()));
   return text;
 }
@@ -124,8 +127,8 @@ std::int64_t engine_of(Descriptor engine_config) {
   std::int64_t index = -1, count = 0;
   Descriptor engine = nullptr;
   real::cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
-  real::cudnnBackendGetAttribute(engine_config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                                 &engine);
+  real::cudnnBackendGetAttribute(engine_config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                 &count, &engine);
   real::cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &index);
   real::cudnnBackendDestroyDescriptor(engine);
   return index;
@@ -135,8 +138,8 @@ std::optional<Plan> read_plan(Descriptor descriptor, std::string& reason) {
   std::optional<Plan> plan = parse_plan(read_text(descriptor), reason);
   std::int64_t count = 0;
   if (plan) {
-    real::cudnnBackendGetAttribute(descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
-                                   &plan->workspace);
+    real::cudnnBackendGetAttribute(descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                   &count, &plan->workspace);
   }
   return plan;
 }
@@ -171,13 +174,15 @@ STANDIN_EXPORT cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* 
   return CUDNN_STATUS_SUCCESS;
 }
 
-STANDIN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, Descriptor* descriptor) {
+STANDIN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                                          Descriptor* descriptor) {
   const cudnnStatus_t status = real::cudnnBackendCreateDescriptor(type, descriptor);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   // At once, since a plan's JSON text needs them; the application may still set its own.
   if (needs_device(type)) {
     Descriptor device = device_properties();
-    real::cudnnBackendSetAttribute(*descriptor, device_attribute(type), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device);
+    real::cudnnBackendSetAttribute(*descriptor, device_attribute(type), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                   &device);
   }
   if (type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR || type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     const std::lock_guard lock(watched_mutex);
@@ -217,7 +222,8 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendSetAttribute(Descriptor descriptor, cud
   if (name >= CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS && name <= CUDNN_ATTR_VARIANT_PACK_WORKSPACE) {
     with_watched(descriptor, [&](Watched& w) { record(*w.pack, name, count, elements); });
   } else if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) {
-    with_watched(descriptor, [&](Watched& w) { w.engine_config = *static_cast<const Descriptor*>(elements); });
+    with_watched(descriptor,
+                 [&](Watched& w) { w.engine_config = *static_cast<const Descriptor*>(elements); });
   }
   return status;
 }
@@ -235,7 +241,8 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendFinalize(Descriptor descriptor) {
   return status;
 }
 
-STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, Descriptor descriptor, Descriptor variant_pack) {
+STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, Descriptor descriptor,
+                                                 Descriptor variant_pack) {
   if (!is_handle(handle)) return refuse(CUDNN_STATUS_BAD_PARAM, "not a handle of cudnnCreate");
   std::shared_ptr<const Plan> plan;
   std::shared_ptr<VariantPack> pack;
@@ -248,7 +255,8 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, Descripto
     if (w.finalized && w.type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) pack = w.pack;
   });
   if (!plan_finalized || pack == nullptr) {
-    return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "needs a finalized plan and a finalized variant pack");
+    return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+                  "needs a finalized plan and a finalized variant pack");
   }
   if (plan == nullptr) {
     std::string reason;

@@ -27,7 +27,8 @@ bool documented_as_supported(Algorithm algorithm, const Convolution& conv) {
     case Algorithm::Fft:  // "feature map height + 2 * zero-padding height must equal 256 or less"
       if (conv.h + 2 * conv.pad_h > 256 || conv.w + 2 * conv.pad_w > 256) return false;
       break;
-    case Algorithm::FftTiling:  // "when neither of the filter dimensions is 1, [they] must not be larger than 32"
+    case Algorithm::FftTiling:  // "when neither of the filter dimensions is 1, [they] must not be larger than
+                                // 32"
       if (conv.r > 32 || conv.s > 32) return false;
       break;
     default:
@@ -35,7 +36,8 @@ bool documented_as_supported(Algorithm algorithm, const Convolution& conv) {
   }
   // "filter height must be greater than zero-padding height"
   return conv.r > conv.pad_h && conv.s > conv.pad_w && conv.r <= conv.h + 2 * conv.pad_h &&
-         conv.s <= conv.w + 2 * conv.pad_w && transform_bytes(algorithm, conv, sizeof(float)) <= largest_transform;
+         conv.s <= conv.w + 2 * conv.pad_w &&
+         transform_bytes(algorithm, conv, sizeof(float)) <= largest_transform;
 }
 
 std::size_t transform_bytes(Algorithm algorithm, const Convolution& conv, std::size_t element_size) {
@@ -62,7 +64,8 @@ void convolve(Algorithm algorithm, const Convolution& conv, const T* x, const T*
   if (conv.flipped) {
     const std::int64_t taps = conv.r * conv.s;
     turned.assign(w, w + conv.k * conv.group_inputs() * taps);
-    for (auto filter = turned.begin(); filter != turned.end(); filter += taps) std::reverse(filter, filter + taps);
+    for (auto filter = turned.begin(); filter != turned.end(); filter += taps)
+      std::reverse(filter, filter + taps);
     w = turned.data();
   }
   std::uint64_t multiplies = 0;

@@ -11,14 +11,15 @@
 namespace standin {
 
 struct Convolution {
-  std::int64_t n, c, h, w;     // input; c counts all groups
-  std::int64_t k, r, s;        // filter: k outputs in all, c / groups inputs each
-  std::int64_t p, q;           // output height and width
+  std::int64_t n, c, h, w;  // input; c counts all groups
+  std::int64_t k, r, s;     // filter: k outputs in all, c / groups inputs each
+  std::int64_t p, q;        // output height and width
   std::int64_t groups = 1;
-  std::int64_t pad_h = 0, pad_w = 0;  // before the first row and column; what follows the last comes from p and q
+  std::int64_t pad_h = 0,
+               pad_w = 0;  // before the first row and column; what follows the last comes from p and q
   std::int64_t stride_h = 1, stride_w = 1;
   std::int64_t dilation_h = 1, dilation_w = 1;
-  bool flipped = false;        // cuDNN's CUDNN_CONVOLUTION: the filter is turned by 180 degrees
+  bool flipped = false;  // cuDNN's CUDNN_CONVOLUTION: the filter is turned by 180 degrees
 
   std::int64_t group_inputs() const { return c / groups; }
   std::int64_t group_outputs() const { return k / groups; }

@@ -22,8 +22,10 @@ std::uint64_t convolve_direct(const Convolution& conv, const T* x, const T* w, T
         const std::int64_t row_offset = rs / conv.s * conv.dilation_h - conv.pad_h;
         const std::int64_t column_offset = rs % conv.s * conv.dilation_w - conv.pad_w;
         // the columns q with 0 <= q * stride + offset < w
-        const std::int64_t first = column_offset >= 0 ? 0 : (-column_offset + conv.stride_w - 1) / conv.stride_w;
-        const std::int64_t last = column_offset >= conv.w ? 0 : (conv.w - 1 - column_offset) / conv.stride_w + 1;
+        const std::int64_t first =
+            column_offset >= 0 ? 0 : (-column_offset + conv.stride_w - 1) / conv.stride_w;
+        const std::int64_t last =
+            column_offset >= conv.w ? 0 : (conv.w - 1 - column_offset) / conv.stride_w + 1;
         const std::int64_t end = std::min(conv.q, last);
         if (end <= first) continue;
         for (std::int64_t p = 0; p < conv.p; ++p) {

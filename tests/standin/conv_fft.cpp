@@ -16,7 +16,12 @@ template <typename T>
 class PlaneFft {
  public:
   explicit PlaneFft(std::int64_t side)
-      : side_(side), half_(side / 2 + 1), cosine_(size(side)), sine_(size(side)), re_(size(side)), im_(size(side)) {
+      : side_(side),
+        half_(side / 2 + 1),
+        cosine_(size(side)),
+        sine_(size(side)),
+        re_(size(side)),
+        im_(size(side)) {
     for (std::int64_t i = 0; i < side; ++i) {
       const double angle = -2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(side);
       cosine_[size(i)] = static_cast<T>(std::cos(angle));
@@ -124,7 +129,8 @@ void cut(const T* plane, std::int64_t height, std::int64_t width, std::int64_t t
   std::fill(tile, tile + side * side, T{0});
   const std::int64_t first = std::max<std::int64_t>(0, -left), end = std::min(side, width - left);
   for (std::int64_t i = std::max<std::int64_t>(0, -top); i < std::min(side, height - top); ++i) {
-    if (end > first) std::copy_n(plane + (top + i) * width + left + first, end - first, tile + i * side + first);
+    if (end > first)
+      std::copy_n(plane + (top + i) * width + left + first, end - first, tile + i * side + first);
   }
 }
 
@@ -146,7 +152,8 @@ template <typename T>
 std::uint64_t convolve_fft(const Convolution& conv, const T* x, const T* w, T* y, std::int64_t tile,
                            Scratch& scratch) {
   PlaneFft<T> fft(tile);
-  const std::int64_t values = fft.spectrum_size(), inputs = conv.group_inputs(), outputs = conv.group_outputs();
+  const std::int64_t values = fft.spectrum_size(), inputs = conv.group_inputs(),
+                     outputs = conv.group_outputs();
   const auto filters = scratch.take<T>(static_cast<std::size_t>(conv.k * inputs * values * 2));
   const auto images = scratch.take<T>(static_cast<std::size_t>(inputs * values * 2));
   const auto sum = scratch.take<T>(static_cast<std::size_t>(values * 2));
@@ -162,8 +169,8 @@ std::uint64_t convolve_fft(const Convolution& conv, const T* x, const T* w, T* y
     for (std::int64_t top = 0; top < conv.p; top += step_h) {
       for (std::int64_t left = 0; left < conv.q; left += step_w) {
         for (std::int64_t c = 0; c < inputs; ++c) {
-          cut(x + (ng * inputs + c) * conv.h * conv.w, conv.h, conv.w, top - conv.pad_h, left - conv.pad_w, tile,
-              plane.data());
+          cut(x + (ng * inputs + c) * conv.h * conv.w, conv.h, conv.w, top - conv.pad_h, left - conv.pad_w,
+              tile, plane.data());
           fft.forward(plane.data(), images.data() + c * values * 2);
         }
         for (std::int64_t k = 0; k < outputs; ++k) {
@@ -182,7 +189,8 @@ std::uint64_t convolve_fft(const Convolution& conv, const T* x, const T* w, T* y
           fft.inverse(sum.data(), plane.data());
           T* out = y + (ng * outputs + k) * conv.p * conv.q;
           for (std::int64_t p = top; p < std::min(conv.p, top + step_h); ++p) {
-            std::copy_n(plane.data() + (p - top) * tile, std::min(step_w, conv.q - left), out + p * conv.q + left);
+            std::copy_n(plane.data() + (p - top) * tile, std::min(step_w, conv.q - left),
+                        out + p * conv.q + left);
           }
         }
       }
@@ -191,7 +199,9 @@ std::uint64_t convolve_fft(const Convolution& conv, const T* x, const T* w, T* y
   return products + fft.multiplies();
 }
 
-template std::uint64_t convolve_fft(const Convolution&, const float*, const float*, float*, std::int64_t, Scratch&);
-template std::uint64_t convolve_fft(const Convolution&, const double*, const double*, double*, std::int64_t, Scratch&);
+template std::uint64_t convolve_fft(const Convolution&, const float*, const float*, float*, std::int64_t,
+                                    Scratch&);
+template std::uint64_t convolve_fft(const Convolution&, const double*, const double*, double*, std::int64_t,
+                                    Scratch&);
 
 }  // namespace standin

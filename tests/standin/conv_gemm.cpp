@@ -50,7 +50,8 @@ std::uint64_t convolve_implicit_gemm(const Convolution& conv, const T* x, const 
             T sum[gemm_rows][gemm_columns] = {};
             gemm_block(height, filter.data() + k * depth + first, depth, &gathered[0][0], gemm_columns, sum);
             for (int i = 0; i < gemm_rows; ++i) {
-              for (int j = 0; j < gemm_columns; ++j) sums[static_cast<std::size_t>((k + i) * gemm_columns + j)] += sum[i][j];
+              for (int j = 0; j < gemm_columns; ++j)
+                sums[static_cast<std::size_t>((k + i) * gemm_columns + j)] += sum[i][j];
             }
           }
         }
@@ -103,6 +104,7 @@ std::uint64_t convolve_im2col_gemm(const Convolution& conv, const T* x, const T*
 template std::uint64_t convolve_implicit_gemm(const Convolution&, const float*, const float*, float*);
 template std::uint64_t convolve_implicit_gemm(const Convolution&, const double*, const double*, double*);
 template std::uint64_t convolve_im2col_gemm(const Convolution&, const float*, const float*, float*, Scratch&);
-template std::uint64_t convolve_im2col_gemm(const Convolution&, const double*, const double*, double*, Scratch&);
+template std::uint64_t convolve_im2col_gemm(const Convolution&, const double*, const double*, double*,
+                                            Scratch&);
 
 }  // namespace standin

@@ -16,8 +16,8 @@ struct Matrix {
 
   double at(int i, int j) const { return values[i * columns + j]; }
   std::uint64_t multiplies() const {
-    return static_cast<std::uint64_t>(std::count_if(
-        values, values + rows * columns, [](double v) { return v != 0 && v != 1 && v != -1; }));
+    return static_cast<std::uint64_t>(
+        std::count_if(values, values + rows * columns, [](double v) { return v != 0 && v != 1 && v != -1; }));
   }
 };
 
@@ -25,10 +25,10 @@ constexpr double input2[] = {1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1};
 constexpr double filter2[] = {1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1};
 constexpr double output2[] = {1, 1, 1, 0, 0, 1, -1, -1};
 
-constexpr double input4[] = {4, 0, -5, 0, 1, 0, 0,  -4, -4, 1, 1, 0, 0, 4, -4, -1, 1, 0,
-                             0, -2, -1, 2, 1, 0, 0, 2, -1, -2, 1, 0, 0, 4, 0,  -5, 0, 1};
-constexpr double filter4[] = {1. / 4,  0,       0,      -1. / 6, -1. / 6, -1. / 6, -1. / 6, 1. / 6, -1. / 6,
-                              1. / 24, 1. / 12, 1. / 6, 1. / 24, -1. / 12, 1. / 6, 0,       0,      1};
+constexpr double input4[] = {4, 0,  -5, 0, 1, 0, 0, -4, -4, 1,  1, 0, 0, 4, -4, -1, 1, 0,
+                             0, -2, -1, 2, 1, 0, 0, 2,  -1, -2, 1, 0, 0, 4, 0,  -5, 0, 1};
+constexpr double filter4[] = {1. / 4,  0,       0,      -1. / 6, -1. / 6,  -1. / 6, -1. / 6, 1. / 6, -1. / 6,
+                              1. / 24, 1. / 12, 1. / 6, 1. / 24, -1. / 12, 1. / 6,  0,       0,      1};
 constexpr double output4[] = {1, 1, 1, 1, 1, 0, 0, 1, -1, 2, -2, 0, 0, 1, 1, 4, 4, 0, 0, 1, -1, 8, -8, 1};
 
 struct Transforms {
@@ -78,7 +78,8 @@ std::size_t winograd_bytes(const Convolution& conv, int outputs, std::size_t ele
 }
 
 template <typename T>
-std::uint64_t convolve_winograd(const Convolution& conv, const T* x, const T* w, T* y, int m, Scratch& scratch) {
+std::uint64_t convolve_winograd(const Convolution& conv, const T* x, const T* w, T* y, int m,
+                                Scratch& scratch) {
   const Transforms& transforms = m == 2 ? transforms2 : transforms4;
   const int side = m + 2;
   const std::int64_t points = side * side, inputs = conv.group_inputs(), outputs = conv.group_outputs();
@@ -92,7 +93,8 @@ std::uint64_t convolve_winograd(const Convolution& conv, const T* x, const T* w,
   T tile[largest * largest], transformed[largest * largest];
   for (std::int64_t kc = 0; kc < conv.k * inputs; ++kc) {
     multiplies += sandwich(transforms.filter, w + kc * 9, transformed);
-    for (std::int64_t i = 0; i < points; ++i) filters[static_cast<std::size_t>(i * conv.k * inputs + kc)] = transformed[i];
+    for (std::int64_t i = 0; i < points; ++i)
+      filters[static_cast<std::size_t>(i * conv.k * inputs + kc)] = transformed[i];
   }
   for (std::int64_t ng = 0; ng < conv.n * conv.groups; ++ng) {
     for (std::int64_t c = 0; c < inputs; ++c) {
@@ -115,8 +117,9 @@ std::uint64_t convolve_winograd(const Convolution& conv, const T* x, const T* w,
     std::fill(sums.begin(), sums.end(), T{0});
     const std::int64_t first_output = ng % conv.groups * outputs;
     for (std::int64_t i = 0; i < points; ++i) {
-      multiplies += gemm(outputs, count, inputs, filters.data() + (i * conv.k + first_output) * inputs, inputs,
-                         images.data() + i * inputs * count, count, sums.data() + i * outputs * count, count);
+      multiplies +=
+          gemm(outputs, count, inputs, filters.data() + (i * conv.k + first_output) * inputs, inputs,
+               images.data() + i * inputs * count, count, sums.data() + i * outputs * count, count);
     }
     for (std::int64_t k = 0; k < outputs; ++k) {
       T* out = y + (ng * outputs + k) * conv.p * conv.q;
@@ -137,7 +140,9 @@ std::uint64_t convolve_winograd(const Convolution& conv, const T* x, const T* w,
   return multiplies;
 }
 
-template std::uint64_t convolve_winograd(const Convolution&, const float*, const float*, float*, int, Scratch&);
-template std::uint64_t convolve_winograd(const Convolution&, const double*, const double*, double*, int, Scratch&);
+template std::uint64_t convolve_winograd(const Convolution&, const float*, const float*, float*, int,
+                                         Scratch&);
+template std::uint64_t convolve_winograd(const Convolution&, const double*, const double*, double*, int,
+                                         Scratch&);
 
 }  // namespace standin

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -57,7 +57,8 @@ CUresult event_record(CUevent event, CUstream) {
 CUresult event_synchronize(CUevent) { return CUDA_SUCCESS; }
 
 CUresult event_elapsed(float* milliseconds, CUevent start, CUevent end) {
-  const auto elapsed = *reinterpret_cast<Clock::time_point*>(end) - *reinterpret_cast<Clock::time_point*>(start);
+  const auto elapsed =
+      *reinterpret_cast<Clock::time_point*>(end) - *reinterpret_cast<Clock::time_point*>(start);
   *milliseconds = std::chrono::duration<float, std::milli>(elapsed).count();
   return CUDA_SUCCESS;
 }
@@ -227,7 +228,8 @@ const Entry* driver_entry(std::string_view name) {
       STANDIN_DRIVER("cuMemGetInfo_v2", cuMemGetInfo, memory_info),
       STANDIN_DRIVER("cuStreamIsCapturing", cuStreamIsCapturing, is_capturing),
       STANDIN_DRIVER("cuStreamSynchronize", cuStreamSynchronize, synchronize),
-      STANDIN_DRIVER("cuThreadExchangeStreamCaptureMode", cuThreadExchangeStreamCaptureMode, exchange_capture_mode),
+      STANDIN_DRIVER("cuThreadExchangeStreamCaptureMode", cuThreadExchangeStreamCaptureMode,
+                     exchange_capture_mode),
       STANDIN_DRIVER("cuCtxGetDevice", cuCtxGetDevice, current_device),
       STANDIN_DRIVER("cuCtxGetCurrent", cuCtxGetCurrent, current_context),
       STANDIN_DRIVER("cuDeviceGetName", cuDeviceGetName, device_name),
@@ -237,7 +239,8 @@ const Entry* driver_entry(std::string_view name) {
       STANDIN_DRIVER("cuDeviceTotalMem_v2", cuDeviceTotalMem, device_memory),
       STANDIN_DRIVER("cuDeviceGetPCIBusId", cuDeviceGetPCIBusId, device_bus_id),
   };
-  const auto* found = std::find_if(std::begin(entries), std::end(entries), [&](const Entry& e) { return e.name == name; });
+  const auto* found =
+      std::find_if(std::begin(entries), std::end(entries), [&](const Entry& e) { return e.name == name; });
   return found != std::end(entries) ? found : nullptr;
 }
 

@@ -13,7 +13,11 @@ class Evaluation {
  public:
   Evaluation(const Graph& graph, Algorithm algorithm, const std::function<void*(std::int64_t)>& memory,
              std::span<std::byte> workspace)
-      : graph_(graph), algorithm_(algorithm), memory_(memory), workspace_(workspace), values_(graph.tensors.size()),
+      : graph_(graph),
+        algorithm_(algorithm),
+        memory_(memory),
+        workspace_(workspace),
+        values_(graph.tensors.size()),
         maker_(graph.tensors.size(), none) {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) maker_[graph.nodes[i].y] = i;
   }
@@ -30,8 +34,10 @@ class Evaluation {
  private:
   const std::vector<T>& value(std::size_t tensor) {
     if (values_[tensor].empty()) {
-      if (maker_[tensor] == none) values_[tensor] = loaded(tensor);
-      else values_[tensor] = made(graph_.nodes[maker_[tensor]]);
+      if (maker_[tensor] == none)
+        values_[tensor] = loaded(tensor);
+      else
+        values_[tensor] = made(graph_.nodes[maker_[tensor]]);
     }
     return values_[tensor];
   }
@@ -62,7 +68,8 @@ class Evaluation {
     return result;
   }
 
-  void pointwise(const Node& node, const std::vector<T>& x, const std::vector<T>& b, std::vector<T>& result) const {
+  void pointwise(const Node& node, const std::vector<T>& x, const std::vector<T>& b,
+                 std::vector<T>& result) const {
     const Tensor& y_tensor = graph_.tensors[node.y];
     const Tensor& x_tensor = graph_.tensors[node.x];
     const Tensor& b_tensor = graph_.tensors[node.has_second() ? node.b : node.x];
@@ -110,26 +117,31 @@ class Evaluation {
 
 }  // namespace
 
-cudnnStatus_t evaluate(const Graph& graph, Algorithm algorithm, const std::function<void*(std::int64_t)>& memory,
-                       std::span<std::byte> workspace) {
+cudnnStatus_t evaluate(const Graph& graph, Algorithm algorithm,
+                       const std::function<void*(std::int64_t)>& memory, std::span<std::byte> workspace) {
   for (const Tensor& tensor : graph.tensors) {
     if (size_of(tensor.type) == 0) {
-      return refuse(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "computes with float, half, bfloat16 and double only");
+      return refuse(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE,
+                    "computes with float, half, bfloat16 and double only");
     }
     if (!tensor.is_virtual && memory(tensor.uid) == nullptr) {
-      return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no data pointer for tensor " + std::to_string(tensor.uid));
+      return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+                    "no data pointer for tensor " + std::to_string(tensor.uid));
     }
   }
   for (const Node& node : graph.nodes) {
     if (node.kind == Node::Kind::Convolution && !documented_as_supported(algorithm, node.conv)) {
-      return refuse(CUDNN_STATUS_NOT_SUPPORTED, std::string(name_of(algorithm)) + " does not support this shape");
+      return refuse(CUDNN_STATUS_NOT_SUPPORTED,
+                    std::string(name_of(algorithm)) + " does not support this shape");
     }
   }
   // The whole workspace is lost, as on a GPU: a caller that offers less than it says, or memory that is
   // still needed, is found out.
   std::fill(workspace.begin(), workspace.end(), std::byte{0xcd});
-  if (graph.in_double) Evaluation<double>(graph, algorithm, memory, workspace).run();
-  else Evaluation<float>(graph, algorithm, memory, workspace).run();
+  if (graph.in_double)
+    Evaluation<double>(graph, algorithm, memory, workspace).run();
+  else
+    Evaluation<float>(graph, algorithm, memory, workspace).run();
   return CUDNN_STATUS_SUCCESS;
 }
 

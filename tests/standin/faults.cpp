@@ -51,7 +51,8 @@ cudnnStatus_t injected_fault(const std::string& what) {
     return true;
   });
   if (named_in("STANDIN_CRASH", what)) std::raise(SIGKILL);
-  if (named_in("STANDIN_FAIL_EXECUTE", what)) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "STANDIN_FAIL_EXECUTE");
+  if (named_in("STANDIN_FAIL_EXECUTE", what))
+    return refuse(CUDNN_STATUS_EXECUTION_FAILED, "STANDIN_FAIL_EXECUTE");
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -87,7 +88,8 @@ STANDIN_EXPORT unsigned long long cudnnStandinRuns(const char* name) {
   unsigned long long sum = 0;
   for (int i = 0; i < standin::algorithm_count; ++i) {
     const auto algorithm = static_cast<standin::Algorithm>(i);
-    if (name == nullptr || std::string_view(name) == standin::name_of(algorithm)) sum += standin::runs_of(algorithm);
+    if (name == nullptr || std::string_view(name) == standin::name_of(algorithm))
+      sum += standin::runs_of(algorithm);
   }
   return sum;
 }

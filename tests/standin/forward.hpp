@@ -30,8 +30,10 @@ class Lazy<R(A...)> {
     if (function == nullptr) {
       function = reinterpret_cast<R (*)(A...)>(find_(name_));
       if (function == nullptr) {
-        if constexpr (std::is_same_v<R, cudnnStatus_t>) return CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED;
-        else return R();
+        if constexpr (std::is_same_v<R, cudnnStatus_t>)
+          return CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED;
+        else
+          return R();
       }
       function_.store(function, std::memory_order_release);
     }
@@ -100,8 +102,8 @@ struct Signature<R(A...)> {
 #define STANDIN_ARGUMENTS_18 STANDIN_ARGUMENTS_17, a17
 
 // Defines and exports `name`, which calls what `find` finds under that name.
-#define STANDIN_FORWARD(name, count, find)                                                        \
+#define STANDIN_FORWARD(name, count, find)                                                           \
   STANDIN_EXPORT standin::Signature<decltype(name)>::Result name(STANDIN_PARAMETERS_##count(name)) { \
-    static constinit standin::Lazy<decltype(name)> function(#name, find);                         \
-    return function(STANDIN_ARGUMENTS_##count);                                                   \
+    static constinit standin::Lazy<decltype(name)> function(#name, find);                            \
+    return function(STANDIN_ARGUMENTS_##count);                                                      \
   }

@@ -11,8 +11,8 @@ inline constexpr std::int64_t gemm_columns = 16;
 
 // One block, `depth` products deep.
 template <typename T>
-inline void gemm_block(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, std::int64_t b_stride,
-                       T (&sum)[gemm_rows][gemm_columns]) {
+inline void gemm_block(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b,
+                       std::int64_t b_stride, T (&sum)[gemm_rows][gemm_columns]) {
   for (std::int64_t d = 0; d < depth; ++d) {
     const T* row = b + d * b_stride;
     for (int i = 0; i < gemm_rows; ++i) {
@@ -24,8 +24,8 @@ inline void gemm_block(std::int64_t depth, const T* a, std::int64_t a_stride, co
 
 // Returns the number of multiplications, rows * columns * depth.
 template <typename T>
-std::uint64_t gemm(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a, std::int64_t a_stride,
-                   const T* b, std::int64_t b_stride, T* c, std::int64_t c_stride) {
+std::uint64_t gemm(std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* a,
+                   std::int64_t a_stride, const T* b, std::int64_t b_stride, T* c, std::int64_t c_stride) {
   for (std::int64_t j = 0; j < columns; j += gemm_columns) {
     const std::int64_t width = std::min(gemm_columns, columns - j);
     for (std::int64_t i = 0; i < rows; i += gemm_rows) {
@@ -41,7 +41,8 @@ std::uint64_t gemm(std::int64_t rows, std::int64_t columns, std::int64_t depth, 
       for (std::int64_t ii = i; ii < i + height; ++ii) {
         T sum[gemm_columns] = {};
         for (std::int64_t d = 0; d < depth; ++d) {
-          for (std::int64_t jj = 0; jj < width; ++jj) sum[jj] += a[ii * a_stride + d] * b[d * b_stride + j + jj];
+          for (std::int64_t jj = 0; jj < width; ++jj)
+            sum[jj] += a[ii * a_stride + d] * b[d * b_stride + j + jj];
         }
         for (std::int64_t jj = 0; jj < width; ++jj) c[ii * c_stride + j + jj] += sum[jj];
       }

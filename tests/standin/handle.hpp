@@ -17,7 +17,9 @@ struct cudnnContext {  // cudnn.h declares it
 
 namespace standin {
 
-inline bool is_handle(cudnnHandle_t handle) { return handle != nullptr && handle->mark == cudnnContext::standin_mark; }
+inline bool is_handle(cudnnHandle_t handle) {
+  return handle != nullptr && handle->mark == cudnnContext::standin_mark;
+}
 
 // The properties that STANDIN_DEVICE_JSON or the file beside the library describes: as text, and as the
 // real library's finalized descriptor (null where it refuses them).

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "tests/standin/faults.hpp"
 #include "tests/standin/handle.hpp"
@@ -12,10 +13,12 @@
 namespace standin {
 namespace {
 
-constexpr std::int64_t x_id = 0, w_id = 1, y_id = 2, z_id = 3, bias_id = 4, product_id = 5, sum_id = 6, biased_id = 7;
+constexpr std::int64_t x_id = 0, w_id = 1, y_id = 2, z_id = 3, bias_id = 4, product_id = 5, sum_id = 6,
+                       biased_id = 7;
 
 double scalar(const void* value, bool in_double) {
-  return in_double ? *static_cast<const double*>(value) : static_cast<double>(*static_cast<const float*>(value));
+  return in_double ? *static_cast<const double*>(value)
+                   : static_cast<double>(*static_cast<const float*>(value));
 }
 
 struct Run {
@@ -34,7 +37,8 @@ cudnnStatus_t run(const LegacyProblem& problem, const Run& how, const Graph& gra
     return refuse(CUDNN_STATUS_BAD_PARAM, "the workspace is too small");
   }
   const std::string number = std::to_string(how.algorithm);
-  if (const cudnnStatus_t fault = injected_fault("algo" + number); fault != CUDNN_STATUS_SUCCESS) return fault;
+  if (const cudnnStatus_t fault = injected_fault("algo" + number); fault != CUDNN_STATUS_SUCCESS)
+    return fault;
   const auto find = [&](std::int64_t id) { return memory.at(static_cast<std::size_t>(id)); };
   const cudnnStatus_t status =
       evaluate(graph, known.runs, find, {static_cast<std::byte*>(how.workspace), known.workspace});
@@ -60,8 +64,8 @@ Tensor virtual_result(const LegacyProblem& problem, std::int64_t id) {
 }
 
 // y = activation(alpha1 * conv + alpha2 * z + bias)
-Graph fused_graph(const LegacyProblem& problem, const Tensor& z, const Tensor& bias, double alpha1, double alpha2,
-                  bool relu) {
+Graph fused_graph(const LegacyProblem& problem, const Tensor& z, const Tensor& bias, double alpha1,
+                  double alpha2, bool relu) {
   Graph graph = plain_graph(problem, alpha1, 0);
   for (const Tensor& tensor : {z, bias, virtual_result(problem, product_id), virtual_result(problem, sum_id),
                                virtual_result(problem, biased_id)}) {
@@ -101,7 +105,8 @@ std::vector<cudnnConvolutionFwdAlgoPerf_t> list_algorithms(LegacyProblem problem
     const LegacyAlgorithm& plain = (*legacy_algorithms(problem))[1];
     if (plain.status == CUDNN_STATUS_SUCCESS) add(1, plain);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<cudnnConvolutionFwdAlgoPerf_t> results;
   for (const auto& entry : ranked) results.push_back(entry.second);
   return results;
@@ -115,8 +120,9 @@ cudnnStatus_t give(const std::vector<cudnnConvolutionFwdAlgoPerf_t>& results, in
 }
 
 // Runs every algorithm once, as the real one does, and sorts by the time.
-cudnnStatus_t find(const LegacyProblem& problem, const std::array<void*, 5>& memory, std::span<std::byte> workspace,
-                   int requested, int* returned, cudnnConvolutionFwdAlgoPerf_t* to) {
+cudnnStatus_t find(const LegacyProblem& problem, const std::array<void*, 5>& memory,
+                   std::span<std::byte> workspace, int requested, int* returned,
+                   cudnnConvolutionFwdAlgoPerf_t* to) {
   auto results = list_algorithms(problem);
   for (auto& result : results) {
     if (result.status != CUDNN_STATUS_SUCCESS) continue;
@@ -127,7 +133,8 @@ cudnnStatus_t find(const LegacyProblem& problem, const std::array<void*, 5>& mem
     LegacyProblem with_math = problem;
     with_math.math_type = result.mathType == CUDNN_FMA_MATH ? CUDNN_FMA_MATH : problem.math_type;
     const auto start = std::chrono::steady_clock::now();
-    result.status = run(with_math, {result.algo, workspace.data(), workspace.size()}, plain_graph(problem, 1, 0), memory);
+    result.status =
+        run(with_math, {result.algo, workspace.data(), workspace.size()}, plain_graph(problem, 1, 0), memory);
     const std::chrono::duration<float, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     if (result.status == CUDNN_STATUS_SUCCESS) result.time = elapsed.count();
   }
@@ -146,7 +153,8 @@ bool valid_query(cudnnHandle_t handle, int requested, const int* returned, const
 cudnnStatus_t read_tensor(cudnnTensorDescriptor_t descriptor, Tensor& tensor) {
   int count = 0;
   int dim[8] = {}, stride[8] = {};
-  const cudnnStatus_t status = real::cudnnGetTensorNdDescriptor(descriptor, 8, &tensor.type, &count, dim, stride);
+  const cudnnStatus_t status =
+      real::cudnnGetTensorNdDescriptor(descriptor, 8, &tensor.type, &count, dim, stride);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   if (count != 4) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "computes with tensors of four dimensions only");
   std::copy_n(dim, 4, tensor.dim.begin());
@@ -154,9 +162,11 @@ cudnnStatus_t read_tensor(cudnnTensorDescriptor_t descriptor, Tensor& tensor) {
   return status;
 }
 
-cudnnStatus_t read_problem(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t conv,
-                           cudnnTensorDescriptor_t y, LegacyProblem& problem) {
-  if (x == nullptr || w == nullptr || conv == nullptr || y == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+cudnnStatus_t read_problem(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                           cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y,
+                           LegacyProblem& problem) {
+  if (x == nullptr || w == nullptr || conv == nullptr || y == nullptr)
+    return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   problem.x.uid = x_id, problem.w.uid = w_id, problem.y.uid = y_id;
   if (const cudnnStatus_t status = read_tensor(x, problem.x); status != CUDNN_STATUS_SUCCESS) return status;
   if (const cudnnStatus_t status = read_tensor(y, problem.y); status != CUDNN_STATUS_SUCCESS) return status;
@@ -164,18 +174,22 @@ cudnnStatus_t read_problem(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
   cudnnTensorFormat_t format{};
   cudnnStatus_t status = real::cudnnGetFilterNdDescriptor(w, 8, &problem.w.type, &format, &count, dim);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  if (count != 4 || format == CUDNN_TENSOR_NCHW_VECT_C) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "4-d filters only");
+  if (count != 4 || format == CUDNN_TENSOR_NCHW_VECT_C)
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "4-d filters only");
   std::copy_n(dim, 4, problem.w.dim.begin());
   const auto& d = problem.w.dim;
-  problem.w.stride = format == CUDNN_TENSOR_NHWC ? std::array{d[1] * d[2] * d[3], std::int64_t{1}, d[1] * d[3], d[1]}
-                                                 : std::array{d[1] * d[2] * d[3], d[2] * d[3], d[3], std::int64_t{1}};
+  problem.w.stride = format == CUDNN_TENSOR_NHWC
+                         ? std::array{d[1] * d[2] * d[3], std::int64_t{1}, d[1] * d[3], d[1]}
+                         : std::array{d[1] * d[2] * d[3], d[2] * d[3], d[3], std::int64_t{1}};
   cudnnConvolutionMode_t mode{};
-  status = real::cudnnGetConvolutionNdDescriptor(conv, 2, &count, pad, stride, dilation, &mode, &problem.compute_type);
+  status = real::cudnnGetConvolutionNdDescriptor(conv, 2, &count, pad, stride, dilation, &mode,
+                                                 &problem.compute_type);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   real::cudnnGetConvolutionGroupCount(conv, &groups);
   real::cudnnGetConvolutionMathType(conv, &problem.math_type);
   problem.conv = shape_of(problem.x, problem.w, problem.y);
-  if (problem.conv.groups != groups) return refuse(CUDNN_STATUS_BAD_PARAM, "group count and channels don't agree");
+  if (problem.conv.groups != groups)
+    return refuse(CUDNN_STATUS_BAD_PARAM, "group count and channels don't agree");
   problem.conv.pad_h = pad[0], problem.conv.pad_w = pad[1];
   problem.conv.stride_h = stride[0], problem.conv.stride_w = stride[1];
   problem.conv.dilation_h = dilation[0], problem.conv.dilation_w = dilation[1];
@@ -195,23 +209,25 @@ STANDIN_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHa
 
 STANDIN_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
-    const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y, const int requested, int* returned,
-    cudnnConvolutionFwdAlgoPerf_t* results) {
+    const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y, const int requested,
+    int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
   if (!valid_query(handle, requested, returned, results)) return CUDNN_STATUS_BAD_PARAM;
   LegacyProblem problem;
-  if (const cudnnStatus_t status = read_problem(x, w, conv, y, problem); status != CUDNN_STATUS_SUCCESS) return status;
+  if (const cudnnStatus_t status = read_problem(x, w, conv, y, problem); status != CUDNN_STATUS_SUCCESS)
+    return status;
   return give(list_algorithms(problem), requested, returned, results);
 }
 
 STANDIN_EXPORT cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
-    const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algorithm,
-    size_t* size) {
+    const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y,
+    cudnnConvolutionFwdAlgo_t algorithm, size_t* size) {
   if (!is_handle(handle) || size == nullptr || algorithm < 0 || algorithm >= legacy_algorithm_count) {
     return CUDNN_STATUS_BAD_PARAM;
   }
   LegacyProblem problem;
-  if (const cudnnStatus_t status = read_problem(x, w, conv, y, problem); status != CUDNN_STATUS_SUCCESS) return status;
+  if (const cudnnStatus_t status = read_problem(x, w, conv, y, problem); status != CUDNN_STATUS_SUCCESS)
+    return status;
   const LegacyAlgorithm& known = (*legacy_algorithms(problem))[algorithm];
   if (known.status == CUDNN_STATUS_SUCCESS) *size = known.workspace;
   return known.status;
@@ -226,27 +242,32 @@ STANDIN_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
   LegacyProblem problem;
   const cudnnStatus_t status = read_problem(x_descriptor, w_descriptor, conv, y_descriptor, problem);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  const std::span<std::byte> memory(static_cast<std::byte*>(workspace), workspace != nullptr ? workspace_size : 0);
+  const std::span<std::byte> memory(static_cast<std::byte*>(workspace),
+                                    workspace != nullptr ? workspace_size : 0);
   return find(problem, {const_cast<void*>(x), const_cast<void*>(w), y}, memory, requested, returned, results);
 }
 
 STANDIN_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
-    const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y, const int requested, int* returned,
-    cudnnConvolutionFwdAlgoPerf_t* results) {
+    const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y, const int requested,
+    int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
   if (!valid_query(handle, requested, returned, results)) return CUDNN_STATUS_BAD_PARAM;
   LegacyProblem problem;
-  if (const cudnnStatus_t status = read_problem(x, w, conv, y, problem); status != CUDNN_STATUS_SUCCESS) return status;
+  if (const cudnnStatus_t status = read_problem(x, w, conv, y, problem); status != CUDNN_STATUS_SUCCESS)
+    return status;
   const auto memory_of = [](const Tensor& tensor) {  // up to the last element that the strides reach
     std::int64_t last = 0;
     for (std::size_t i = 0; i < 4; ++i) last += (tensor.dim[i] - 1) * tensor.stride[i];
-    return std::vector<std::byte>(static_cast<std::size_t>(last + 1) * std::max<std::size_t>(size_of(tensor.type), 1));
+    return std::vector<std::byte>(static_cast<std::size_t>(last + 1) *
+                                  std::max<std::size_t>(size_of(tensor.type), 1));
   };
   auto x_memory = memory_of(problem.x), w_memory = memory_of(problem.w), y_memory = memory_of(problem.y);
   std::size_t size = 0;
-  for (const LegacyAlgorithm& algorithm : *legacy_algorithms(problem)) size = std::max(size, algorithm.workspace);
+  for (const LegacyAlgorithm& algorithm : *legacy_algorithms(problem))
+    size = std::max(size, algorithm.workspace);
   std::vector<std::byte> workspace(size);
-  return find(problem, {x_memory.data(), w_memory.data(), y_memory.data()}, workspace, requested, returned, results);
+  return find(problem, {x_memory.data(), w_memory.data(), y_memory.data()}, workspace, requested, returned,
+              results);
 }
 
 STANDIN_EXPORT cudnnStatus_t cudnnConvolutionForward(
@@ -269,8 +290,8 @@ STANDIN_EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
     const cudnnFilterDescriptor_t w_descriptor, const void* w, const cudnnConvolutionDescriptor_t conv,
     cudnnConvolutionFwdAlgo_t algorithm, void* workspace, size_t workspace_size, const void* alpha2,
     const cudnnTensorDescriptor_t z_descriptor, const void* z, const cudnnTensorDescriptor_t bias_descriptor,
-    const void* bias, const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_descriptor,
-    void* y) {
+    const void* bias, const cudnnActivationDescriptor_t activation,
+    const cudnnTensorDescriptor_t y_descriptor, void* y) {
   if (!is_handle(handle) || alpha1 == nullptr || alpha2 == nullptr) return CUDNN_STATUS_BAD_PARAM;
   LegacyProblem problem;
   Tensor z_tensor, bias_tensor;
@@ -280,11 +301,13 @@ STANDIN_EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
   cudnnActivationMode_t mode{};
   cudnnNanPropagation_t nan{};
   double ceiling = 0;
-  if (status == CUDNN_STATUS_SUCCESS) status = real::cudnnGetActivationDescriptor(activation, &mode, &nan, &ceiling);
+  if (status == CUDNN_STATUS_SUCCESS)
+    status = real::cudnnGetActivationDescriptor(activation, &mode, &nan, &ceiling);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   z_tensor.uid = z_id, bias_tensor.uid = bias_id;
   const bool relu = mode == CUDNN_ACTIVATION_RELU;
-  if (!relu && mode != CUDNN_ACTIVATION_IDENTITY) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "RELU or IDENTITY only");
+  if (!relu && mode != CUDNN_ACTIVATION_IDENTITY)
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "RELU or IDENTITY only");
   if (!relu && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) {
     return refuse(CUDNN_STATUS_NOT_SUPPORTED, "IDENTITY needs IMPLICIT_PRECOMP_GEMM");  // as cuDNN documents
   }
@@ -298,7 +321,8 @@ STANDIN_EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
 // c = alpha * a + beta * c, with dimensions of 1 in a repeated.
 STANDIN_EXPORT cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha,
                                             const cudnnTensorDescriptor_t a_descriptor, const void* a,
-                                            const void* beta, const cudnnTensorDescriptor_t c_descriptor, void* c) {
+                                            const void* beta, const cudnnTensorDescriptor_t c_descriptor,
+                                            void* c) {
   if (!is_handle(handle) || alpha == nullptr || beta == nullptr) return CUDNN_STATUS_BAD_PARAM;
   Tensor from, to;
   cudnnStatus_t status = read_tensor(a_descriptor, from);

@@ -19,8 +19,8 @@ struct LegacyProblem {
   std::string key() const;
   bool in_double() const { return compute_type == CUDNN_DATA_DOUBLE; }
 };
-cudnnStatus_t read_problem(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t conv,
-                           cudnnTensorDescriptor_t y, LegacyProblem&);
+cudnnStatus_t read_problem(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                           cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y, LegacyProblem&);
 cudnnStatus_t read_tensor(cudnnTensorDescriptor_t, Tensor&);
 
 inline constexpr int legacy_algorithm_count = CUDNN_CONVOLUTION_FWD_ALGO_COUNT;

@@ -29,10 +29,14 @@ struct Row {
 const Row& row(int algorithm) {
   static constexpr int e28[] = {28}, e2[] = {2}, e0[] = {0}, e3[] = {3}, e4[] = {4}, e12[] = {12}, e6[] = {6};
   static const Row rows[legacy_algorithm_count] = {
-      {e28, Algorithm::ImplicitGemm, false},    {plain_precomp, Algorithm::ImplicitGemm, false},
-      {e2, Algorithm::Im2colGemm, false},       {e0, Algorithm::Direct, false},
-      {e3, Algorithm::Fft, true},               {e4, Algorithm::FftTiling, true},
-      {e12, Algorithm::Winograd, false},        {e6, Algorithm::WinogradNonfused, true},
+      {e28, Algorithm::ImplicitGemm, false},
+      {plain_precomp, Algorithm::ImplicitGemm, false},
+      {e2, Algorithm::Im2colGemm, false},
+      {e0, Algorithm::Direct, false},
+      {e3, Algorithm::Fft, true},
+      {e4, Algorithm::FftTiling, true},
+      {e12, Algorithm::Winograd, false},
+      {e6, Algorithm::WinogradNonfused, true},
   };
   return rows[algorithm];
 }
@@ -40,7 +44,9 @@ const Row& row(int algorithm) {
 // A real descriptor that is destroyed with its owner.
 class Owned {
  public:
-  explicit Owned(cudnnBackendDescriptorType_t type) { real::cudnnBackendCreateDescriptor(type, &descriptor_); }
+  explicit Owned(cudnnBackendDescriptorType_t type) {
+    real::cudnnBackendCreateDescriptor(type, &descriptor_);
+  }
   Owned(Owned&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
   Owned& operator=(Owned&&) = delete;
   ~Owned() {
@@ -50,7 +56,8 @@ class Owned {
   cudnnBackendDescriptor_t get() const { return descriptor_; }
 
   template <typename T>
-  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T* values, std::int64_t count = 1) {
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T* values,
+           std::int64_t count = 1) {
     real::cudnnBackendSetAttribute(descriptor_, name, type, count, values);
   }
   void set(cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t value) {
@@ -162,14 +169,14 @@ class Judge {
     heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device_properties());
     if (heuristics.finalize() != CUDNN_STATUS_SUCCESS) return;
     std::int64_t count = 0;
-    real::cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
-                                   &count, nullptr);
+    real::cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr);
     std::vector<cudnnBackendDescriptor_t> raw;
     for (std::int64_t i = 0; i < count; ++i) {
       raw.push_back(results_.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
     }
-    real::cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                   count, &count, raw.data());
+    real::cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw.data());
     while (results_.size() > static_cast<std::size_t>(count)) results_.pop_back();
   }
 
@@ -180,9 +187,11 @@ class Judge {
     Owned engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t raw = engine.get();
     std::int64_t count = 0;
-    real::cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw);
+    real::cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                   &count, &raw);
     cudnnBackendNumericalNote_t notes[32];
-    real::cudnnBackendGetAttribute(raw, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 32, &count, notes);
+    real::cudnnBackendGetAttribute(raw, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 32,
+                                   &count, notes);
     for (std::int64_t i = 0; i < std::min<std::int64_t>(count, 32); ++i) {
       tensor_core |= notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
       converts |= notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
@@ -194,8 +203,8 @@ class Judge {
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device_properties());
     if (plan.finalize() != CUDNN_STATUS_SUCCESS) return false;
     std::int64_t size = 0;
-    real::cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
-                                   &size);
+    real::cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                   &count, &size);
     answer.status = CUDNN_STATUS_SUCCESS;
     answer.workspace = static_cast<std::size_t>(size);
     answer.math_type = tensor_core ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH;
@@ -217,8 +226,9 @@ std::string LegacyProblem::key() const {
     text << tensor->type << ' ';
     for (std::size_t i = 0; i < 4; ++i) text << tensor->dim[i] << ',' << tensor->stride[i] << ' ';
   }
-  text << conv.pad_h << ' ' << conv.pad_w << ' ' << conv.stride_h << ' ' << conv.stride_w << ' ' << conv.dilation_h
-       << ' ' << conv.dilation_w << ' ' << conv.groups << ' ' << conv.flipped << ' ' << compute_type << ' ' << math_type;
+  text << conv.pad_h << ' ' << conv.pad_w << ' ' << conv.stride_h << ' ' << conv.stride_w << ' '
+       << conv.dilation_h << ' ' << conv.dilation_w << ' ' << conv.groups << ' ' << conv.flipped << ' '
+       << compute_type << ' ' << math_type;
   return text.str();
 }
 
@@ -230,7 +240,8 @@ std::shared_ptr<const LegacyAlgorithms> legacy_algorithms(const LegacyProblem& p
   if (entry == nullptr) {
     const Judge judge(problem);
     auto algorithms = std::make_shared<LegacyAlgorithms>();
-    for (int i = 0; i < legacy_algorithm_count; ++i) (*algorithms)[static_cast<std::size_t>(i)] = judge.judge(i);
+    for (int i = 0; i < legacy_algorithm_count; ++i)
+      (*algorithms)[static_cast<std::size_t>(i)] = judge.judge(i);
     entry = std::move(algorithms);
   }
   return entry;

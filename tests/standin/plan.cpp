@@ -1,6 +1,6 @@
 // Reads a plan's own JSON text, which holds the whole graph, the engine and its knobs.
-#include <nlohmann/json.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/standin/graph.hpp"

@@ -10,10 +10,12 @@ namespace {
 
 void* open(const char* library) {
   const char* directory = std::getenv("STANDIN_CUDNN_DIR");
-  const std::string path = std::string(directory != nullptr ? directory : STANDIN_CUDNN_DIRECTORY) + "/" + library;
+  const std::string path =
+      std::string(directory != nullptr ? directory : STANDIN_CUDNN_DIRECTORY) + "/" + library;
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    std::fprintf(stderr, "cuDNN stand-in: needs the real cuDNN's libraries (STANDIN_CUDNN_DIR): %s\n", dlerror());
+    std::fprintf(stderr, "cuDNN stand-in: needs the real cuDNN's libraries (STANDIN_CUDNN_DIR): %s\n",
+                 dlerror());
   }
   return handle;
 }
@@ -56,10 +58,10 @@ std::string own_directory() {
 #define STANDIN_HOME_OPS(name, count) STANDIN_FORWARD(name, count, standin::find_ops)
 #define STANDIN_HOME_CNN(name, count) STANDIN_FORWARD(name, count, standin::find_cnn)
 // The parameters keep their names, which -Wunused-parameter would complain of.
-#define STANDIN_HOME_REFUSED(name, count)                                                           \
+#define STANDIN_HOME_REFUSED(name, count)                                                            \
   STANDIN_EXPORT standin::Signature<decltype(name)>::Result name(STANDIN_PARAMETERS_##count(name)) { \
-    (void)std::tuple(STANDIN_ARGUMENTS_##count);                                                    \
-    return CUDNN_STATUS_NOT_SUPPORTED;                                                              \
+    (void)std::tuple(STANDIN_ARGUMENTS_##count);                                                     \
+    return CUDNN_STATUS_NOT_SUPPORTED;                                                               \
   }
 #define STANDIN(name, count, home) STANDIN_HOME_##home(name, count)
 #include "tests/standin/standin.def"

@@ -12,11 +12,13 @@
 namespace standin {
 namespace {
 
-constexpr cudnnConvolutionFwdAlgo_t algorithm_number(int i) { return static_cast<cudnnConvolutionFwdAlgo_t>(i); }
+constexpr cudnnConvolutionFwdAlgo_t algorithm_number(int i) {
+  return static_cast<cudnnConvolutionFwdAlgo_t>(i);
+}
 
-constexpr Algorithm runs_as[] = {Algorithm::ImplicitGemm, Algorithm::ImplicitGemm, Algorithm::Im2colGemm,
-                                 Algorithm::Direct,       Algorithm::Fft,          Algorithm::FftTiling,
-                                 Algorithm::Winograd,     Algorithm::WinogradNonfused};
+constexpr Algorithm runs_as[] = {
+    Algorithm::ImplicitGemm, Algorithm::ImplicitGemm, Algorithm::Im2colGemm, Algorithm::Direct,
+    Algorithm::Fft,          Algorithm::FftTiling,    Algorithm::Winograd,   Algorithm::WinogradNonfused};
 
 class StandinLegacy : public ::testing::Test {
  protected:
@@ -41,7 +43,8 @@ class StandinLegacy : public ::testing::Test {
 
   static void describe(cudnnTensorDescriptor_t descriptor, const Tensor& t) {
     int dim[4], stride[4];
-    for (std::size_t i = 0; i < 4; ++i) dim[i] = static_cast<int>(t.dim[i]), stride[i] = static_cast<int>(t.stride[i]);
+    for (std::size_t i = 0; i < 4; ++i)
+      dim[i] = static_cast<int>(t.dim[i]), stride[i] = static_cast<int>(t.stride[i]);
     ASSERT_EQ(cudnnSetTensorNdDescriptor(descriptor, t.type, 4, dim, stride), CUDNN_STATUS_SUCCESS);
   }
 
@@ -57,20 +60,23 @@ class StandinLegacy : public ::testing::Test {
     const int pad[] = {static_cast<int>(c.pad_h), static_cast<int>(c.pad_w)};
     const int stride[] = {static_cast<int>(c.stride_h), static_cast<int>(c.stride_w)};
     const int dilation[] = {static_cast<int>(c.dilation_h), static_cast<int>(c.dilation_w)};
-    ASSERT_EQ(cudnnSetConvolutionNdDescriptor(conv_, 2, pad, stride, dilation,
-                                              c.flipped ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION, p.compute),
-              CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(
+        cudnnSetConvolutionNdDescriptor(conv_, 2, pad, stride, dilation,
+                                        c.flipped ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION, p.compute),
+        CUDNN_STATUS_SUCCESS);
     cudnnSetConvolutionGroupCount(conv_, static_cast<int>(c.groups));
     cudnnSetConvolutionMathType(conv_, math);
   }
 
   cudnnStatus_t workspace_size(int algorithm, std::size_t& size) {
-    return cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, conv_, y_, algorithm_number(algorithm), &size);
+    return cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, conv_, y_, algorithm_number(algorithm),
+                                                   &size);
   }
 
   cudnnStatus_t forward(Problem& p, int algorithm, double alpha = 1, double beta = 0) {
     std::size_t size = 0;
-    if (const cudnnStatus_t status = workspace_size(algorithm, size); status != CUDNN_STATUS_SUCCESS) return status;
+    if (const cudnnStatus_t status = workspace_size(algorithm, size); status != CUDNN_STATUS_SUCCESS)
+      return status;
     std::vector<std::byte> workspace(size);
     const float narrow[] = {static_cast<float>(alpha), static_cast<float>(beta)};
     const double wide[] = {alpha, beta};
@@ -78,8 +84,8 @@ class StandinLegacy : public ::testing::Test {
     const void* a = is_double ? static_cast<const void*>(&wide[0]) : &narrow[0];
     const void* b = is_double ? static_cast<const void*>(&wide[1]) : &narrow[1];
     return cudnnConvolutionForward(handle_, a, x_, p.x_memory.data(), w_, p.w_memory.data(), conv_,
-                                   algorithm_number(algorithm), size > 0 ? workspace.data() : nullptr, size, b, y_,
-                                   p.y_memory.data());
+                                   algorithm_number(algorithm), size > 0 ? workspace.data() : nullptr, size,
+                                   b, y_, p.y_memory.data());
   }
 
   cudnnHandle_t handle_ = nullptr;
@@ -91,8 +97,9 @@ class StandinLegacy : public ::testing::Test {
 
 // The algorithms themselves, beyond what cuDNN would let through: every one on every shape that it can do.
 TEST(StandinAlgorithms, AgreeWithTheDefinition) {
-  const Shape shapes[] = {{2, 5, 13, 11, 7, 3, 3, 1}, {1, 4, 40, 37, 6, 3, 3, 2},        {2, 6, 12, 10, 8, 3, 3, 0, 1, 1, 2},
-                          {1, 3, 33, 9, 4, 5, 7, 2},  {2, 6, 14, 9, 4, 3, 3, 2, 2, 2, 2}, {1, 1, 1, 1, 1, 1, 1}};
+  const Shape shapes[] = {{2, 5, 13, 11, 7, 3, 3, 1},          {1, 4, 40, 37, 6, 3, 3, 2},
+                          {2, 6, 12, 10, 8, 3, 3, 0, 1, 1, 2}, {1, 3, 33, 9, 4, 5, 7, 2},
+                          {2, 6, 14, 9, 4, 3, 3, 2, 2, 2, 2},  {1, 1, 1, 1, 1, 1, 1}};
   for (const Shape& shape : shapes) {
     const Problem p = make_problem(shape, CUDNN_DATA_DOUBLE);
     const auto x = unpack(p.x, p.x_memory), w = unpack(p.w, p.w_memory);
@@ -108,17 +115,22 @@ TEST(StandinAlgorithms, AgreeWithTheDefinition) {
       convolve(algorithm, p.conv, x.data(), w.data(), y.data(), in_workspace);
       convolve(algorithm, p.conv, x_float.data(), w_float.data(), y_float.data(), on_heap);
       for (std::size_t j = 0; j < y.size(); ++j) {
-        ASSERT_NEAR(y[j], p.reference[j], error_bound(CUDNN_DATA_DOUBLE, algorithm, p.terms(), p.reference[j]));
+        ASSERT_NEAR(y[j], p.reference[j],
+                    error_bound(CUDNN_DATA_DOUBLE, algorithm, p.terms(), p.reference[j]));
         // the inputs were rounded to float as well: one more unit each per term
-        ASSERT_NEAR(y_float[j], p.reference[j], 2 * error_bound(CUDNN_DATA_FLOAT, algorithm, p.terms(), p.reference[j]));
+        ASSERT_NEAR(y_float[j], p.reference[j],
+                    2 * error_bound(CUDNN_DATA_FLOAT, algorithm, p.terms(), p.reference[j]));
       }
     }
   }
 }
 
 TEST_F(StandinLegacy, EveryAlgorithmAgreesWithTheDefinition) {
-  const Shape shapes[] = {{2, 16, 14, 14, 32, 3, 3, 1}, {1, 8, 9, 11, 5, 3, 3, 0, 2}, {1, 8, 12, 12, 8, 5, 5, 2},
-                          {2, 8, 10, 10, 12, 3, 3, 1, 1, 1, 4}, {1, 6, 12, 10, 8, 3, 3, 2, 1, 2}};
+  const Shape shapes[] = {{2, 16, 14, 14, 32, 3, 3, 1},
+                          {1, 8, 9, 11, 5, 3, 3, 0, 2},
+                          {1, 8, 12, 12, 8, 5, 5, 2},
+                          {2, 8, 10, 10, 12, 3, 3, 1, 1, 1, 4},
+                          {1, 6, 12, 10, 8, 3, 3, 2, 1, 2}};
   std::set<int> ran;
   for (const Shape& shape : shapes) {
     for (const cudnnDataType_t type : {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_DOUBLE}) {
@@ -161,7 +173,8 @@ TEST_F(StandinLegacy, RefusesWhatCudnnRefuses) {
   EXPECT_EQ(workspace_size(7, size), CUDNN_STATUS_NOT_SUPPORTED) << "Winograd of 5x5";
   EXPECT_EQ(workspace_size(4, size), CUDNN_STATUS_SUCCESS);
   describe(make_problem({1, 8, 12, 12, 8, 3, 3, 1, 2}));
-  for (const int i : {4, 5, 6, 7}) EXPECT_EQ(workspace_size(i, size), CUDNN_STATUS_NOT_SUPPORTED) << "stride 2: " << i;
+  for (const int i : {4, 5, 6, 7})
+    EXPECT_EQ(workspace_size(i, size), CUDNN_STATUS_NOT_SUPPORTED) << "stride 2: " << i;
   describe(make_problem({1, 8, 12, 12, 8, 3, 3, 1}, CUDNN_DATA_FLOAT, Layout::Nhwc));
   EXPECT_EQ(workspace_size(5, size), CUDNN_STATUS_NOT_SUPPORTED) << "FFT in NHWC";
   EXPECT_NE(workspace_size(8, size), CUDNN_STATUS_SUCCESS);
@@ -177,9 +190,10 @@ TEST_F(StandinLegacy, AlphaBetaAndASmallWorkspace) {
   expect_close(problem, Algorithm::Im2colGemm, expected);
   const float one = 1, zero = 0;
   std::byte little[16];
-  EXPECT_NE(cudnnConvolutionForward(handle_, &one, x_, problem.x_memory.data(), w_, problem.w_memory.data(), conv_,
-                                    algorithm_number(2), little, sizeof little, &zero, y_, problem.y_memory.data()),
-            CUDNN_STATUS_SUCCESS);
+  EXPECT_NE(
+      cudnnConvolutionForward(handle_, &one, x_, problem.x_memory.data(), w_, problem.w_memory.data(), conv_,
+                              algorithm_number(2), little, sizeof little, &zero, y_, problem.y_memory.data()),
+      CUDNN_STATUS_SUCCESS);
 }
 
 TEST_F(StandinLegacy, GetAndFind) {
@@ -196,9 +210,9 @@ TEST_F(StandinLegacy, GetAndFind) {
   EXPECT_EQ(list[7].status, CUDNN_STATUS_NOT_SUPPORTED);
 
   std::vector<std::byte> workspace(64 << 20);
-  ASSERT_EQ(cudnnFindConvolutionForwardAlgorithmEx(handle_, x_, problem.x_memory.data(), w_, problem.w_memory.data(),
-                                                   conv_, y_, problem.y_memory.data(), maximum, &count, list.data(),
-                                                   workspace.data(), workspace.size()),
+  ASSERT_EQ(cudnnFindConvolutionForwardAlgorithmEx(
+                handle_, x_, problem.x_memory.data(), w_, problem.w_memory.data(), conv_, y_,
+                problem.y_memory.data(), maximum, &count, list.data(), workspace.data(), workspace.size()),
             CUDNN_STATUS_SUCCESS);
   ASSERT_EQ(count, 8);
   for (std::size_t i = 0; i < 7; ++i) {
@@ -233,9 +247,9 @@ TEST_F(StandinLegacy, BiasActivationAndAddTensor) {
     std::vector<std::byte> workspace(size + 1);
     const auto call = [&](int algorithm) {
       return cudnnConvolutionBiasActivationForward(
-          handle_, &one, x_, problem.x_memory.data(), w_, problem.w_memory.data(), conv_, algorithm_number(algorithm),
-          workspace.data(), size, &half, y_, z_memory.data(), bias_, bias_memory.data(), activation_, y_,
-          problem.y_memory.data());
+          handle_, &one, x_, problem.x_memory.data(), w_, problem.w_memory.data(), conv_,
+          algorithm_number(algorithm), workspace.data(), size, &half, y_, z_memory.data(), bias_,
+          bias_memory.data(), activation_, y_, problem.y_memory.data());
     };
     EXPECT_EQ(call(0), relu ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED);
     ASSERT_EQ(call(1), CUDNN_STATUS_SUCCESS);
@@ -260,9 +274,10 @@ TEST(StandinExports, AreTheTable) {
   Dl_info info{};
   dladdr(dlsym(dispatcher, "cudnnCreate"), &info);
   const std::string path = info.dli_fname;
-  void* implementation = dlopen((path.substr(0, path.rfind('/')) + "/libcudnn_standin.so.9").c_str(), RTLD_NOW);
+  void* implementation =
+      dlopen((path.substr(0, path.rfind('/')) + "/libcudnn_standin.so.9").c_str(), RTLD_NOW);
   ASSERT_NE(implementation, nullptr) << dlerror();
-#define STANDIN(name, count, home)                             \
+#define STANDIN(name, count, home)                                         \
   EXPECT_NE(dlvsym(dispatcher, #name, "libcudnn.so.9"), nullptr) << #name; \
   EXPECT_NE(dlsym(implementation, #name), nullptr) << #name;
 #include "tests/standin/standin.def"
@@ -271,7 +286,7 @@ TEST(StandinExports, AreTheTable) {
 
 TEST(StandinDriver, Works) {
   EXPECT_EQ(cudnnStandinDriver("cuNothing"), nullptr);
-#define GET(name, symbol)                                                                                   \
+#define GET(name, symbol)                                                                               \
   const auto name = reinterpret_cast<decltype(&::name)>(const_cast<void*>(cudnnStandinDriver(symbol))); \
   ASSERT_NE(name, nullptr)
   GET(cuMemAllocAsync, "cuMemAllocAsync");

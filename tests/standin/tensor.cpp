@@ -47,14 +47,18 @@ struct BFloat16 {
 
 template <typename E, typename T>
 T decode(E element) {
-  if constexpr (std::is_floating_point_v<E>) return static_cast<T>(element);
-  else return static_cast<T>(static_cast<float>(element));
+  if constexpr (std::is_floating_point_v<E>)
+    return static_cast<T>(element);
+  else
+    return static_cast<T>(static_cast<float>(element));
 }
 
 template <typename E, typename T>
 E encode(T value) {
-  if constexpr (std::is_floating_point_v<E>) return static_cast<E>(value);
-  else return E::from(static_cast<float>(value));
+  if constexpr (std::is_floating_point_v<E>)
+    return static_cast<E>(value);
+  else
+    return E::from(static_cast<float>(value));
 }
 
 template <typename Visit>
@@ -100,7 +104,8 @@ template <typename T>
 void load(const Tensor& tensor, const void* memory, T* packed) {
   with_type(tensor.type, [&]<typename E>(E*) {
     const E* elements = static_cast<const E*>(memory);
-    visit_offsets(tensor, [&](std::int64_t i, std::int64_t offset) { packed[i] = decode<E, T>(elements[offset]); });
+    visit_offsets(tensor,
+                  [&](std::int64_t i, std::int64_t offset) { packed[i] = decode<E, T>(elements[offset]); });
   });
 }
 
@@ -108,7 +113,8 @@ template <typename T>
 void store(const Tensor& tensor, const T* packed, void* memory) {
   with_type(tensor.type, [&]<typename E>(E*) {
     E* elements = static_cast<E*>(memory);
-    visit_offsets(tensor, [&](std::int64_t i, std::int64_t offset) { elements[offset] = encode<E, T>(packed[i]); });
+    visit_offsets(tensor,
+                  [&](std::int64_t i, std::int64_t offset) { elements[offset] = encode<E, T>(packed[i]); });
   });
 }
 

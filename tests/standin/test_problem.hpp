@@ -17,14 +17,18 @@ namespace standin {
 
 enum class Layout { Nchw, Nhwc, Strided };
 
-inline Tensor make_tensor(std::int64_t uid, cudnnDataType_t type, std::array<std::int64_t, 4> dim, Layout layout) {
+inline Tensor make_tensor(std::int64_t uid, cudnnDataType_t type, std::array<std::int64_t, 4> dim,
+                          Layout layout) {
   Tensor t;
   t.uid = uid, t.type = type, t.dim = dim;
   const auto [n, c, h, w] = dim;
   (void)n;
-  if (layout == Layout::Nhwc) t.stride = {c * h * w, 1, w * c, c};
-  else if (layout == Layout::Nchw) t.stride = {c * h * w, h * w, w, 1};
-  else t.stride = {c * h * (w + 3) + 5, h * (w + 3), w + 3, 1};  // rows and images apart
+  if (layout == Layout::Nhwc)
+    t.stride = {c * h * w, 1, w * c, c};
+  else if (layout == Layout::Nchw)
+    t.stride = {c * h * w, h * w, w, 1};
+  else
+    t.stride = {c * h * (w + 3) + 5, h * (w + 3), w + 3, 1};  // rows and images apart
   return t;
 }
 
@@ -92,14 +96,15 @@ inline std::vector<double> naive(const Problem& problem) {
   return y;
 }
 
-inline Problem make_problem(const Shape& s, cudnnDataType_t type = CUDNN_DATA_FLOAT, Layout layout = Layout::Nchw,
-                            bool flipped = false) {
+inline Problem make_problem(const Shape& s, cudnnDataType_t type = CUDNN_DATA_FLOAT,
+                            Layout layout = Layout::Nchw, bool flipped = false) {
   Problem problem;
   const auto output = [&](std::int64_t in, std::int64_t filter) {
     return (in + 2 * s.pad - s.dilation * (filter - 1) - 1) / s.stride + 1;
   };
   problem.x = make_tensor('x', type, {s.n, s.c, s.h, s.w}, layout);
-  problem.w = make_tensor('w', type, {s.k, s.c / s.groups, s.r, s.s}, layout == Layout::Nhwc ? layout : Layout::Nchw);
+  problem.w =
+      make_tensor('w', type, {s.k, s.c / s.groups, s.r, s.s}, layout == Layout::Nhwc ? layout : Layout::Nchw);
   problem.y = make_tensor('y', type, {s.n, s.k, output(s.h, s.r), output(s.w, s.s)}, layout);
   problem.conv = shape_of(problem.x, problem.w, problem.y);
   problem.conv.pad_h = problem.conv.pad_w = s.pad;
@@ -154,17 +159,20 @@ class GraphBuilder {
     return d;
   }
   template <typename T>
-  static void set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                  const T* values, std::int64_t count = 1) {
+  static void set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                  cudnnBackendAttributeType_t type, const T* values, std::int64_t count = 1) {
     EXPECT_EQ(cudnnBackendSetAttribute(d, name, type, count, values), CUDNN_STATUS_SUCCESS) << name;
   }
-  static void set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t value) {
+  static void set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                  cudnnBackendDescriptor_t value) {
     set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, &value);
   }
   static void set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, std::int64_t value) {
     set(d, name, CUDNN_TYPE_INT64, &value);
   }
-  static void finalize(cudnnBackendDescriptor_t d) { EXPECT_EQ(cudnnBackendFinalize(d), CUDNN_STATUS_SUCCESS); }
+  static void finalize(cudnnBackendDescriptor_t d) {
+    EXPECT_EQ(cudnnBackendFinalize(d), CUDNN_STATUS_SUCCESS);
+  }
 
   cudnnBackendDescriptor_t tensor(const Tensor& t) {
     auto* d = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -203,8 +211,8 @@ class GraphBuilder {
     return op;
   }
 
-  cudnnBackendDescriptor_t pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b, const Tensor& y,
-                                     float alpha1 = 1, float alpha2 = 1) {
+  cudnnBackendDescriptor_t pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b,
+                                     const Tensor& y, float alpha1 = 1, float alpha2 = 1) {
     auto* pointwise = make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
     set(pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, &mode);
@@ -239,7 +247,8 @@ class GraphBuilder {
     set(h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, &mode);
     finalize(h);
     std::int64_t count = 0;
-    cudnnBackendGetAttribute(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr);
+    cudnnBackendGetAttribute(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count,
+                             nullptr);
     std::vector<cudnnBackendDescriptor_t> configs;
     for (std::int64_t i = 0; i < count; ++i) configs.push_back(make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
     cudnnBackendGetAttribute(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count,
@@ -269,7 +278,8 @@ class GraphBuilder {
 
   static std::int64_t workspace_size(cudnnBackendDescriptor_t plan) {
     std::int64_t size = -1, count = 0;
-    cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &size);
+    cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
+                             &size);
     return size;
   }
 
@@ -293,10 +303,13 @@ class GraphBuilder {
   }
 
  private:
-  static void scalar(cudnnBackendDescriptor_t op, cudnnBackendAttributeName_t name, cudnnDataType_t type, double value) {
+  static void scalar(cudnnBackendDescriptor_t op, cudnnBackendAttributeName_t name, cudnnDataType_t type,
+                     double value) {
     const auto narrow = static_cast<float>(value);
-    if (type == CUDNN_DATA_DOUBLE) set(op, name, CUDNN_TYPE_DOUBLE, &value);
-    else set(op, name, CUDNN_TYPE_FLOAT, &narrow);
+    if (type == CUDNN_DATA_DOUBLE)
+      set(op, name, CUDNN_TYPE_DOUBLE, &value);
+    else
+      set(op, name, CUDNN_TYPE_FLOAT, &narrow);
   }
 
   cudnnHandle_t handle_;

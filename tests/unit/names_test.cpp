@@ -4,21 +4,35 @@
 
 #include "shim/model/candidate.hpp"
 #include "shim/model/problem.hpp"
+#include "shim/model/text.hpp"
 
 namespace convpin {
 namespace {
 
 TEST(Names, DataTypesAreCudnns) {
-  const std::pair<cudnnDataType_t, const char*> types[] = {
-      {CUDNN_DATA_FLOAT, "float"},       {CUDNN_DATA_DOUBLE, "double"},    {CUDNN_DATA_HALF, "half"},
-      {CUDNN_DATA_INT8, "int8"},         {CUDNN_DATA_INT32, "int32"},      {CUDNN_DATA_UINT8, "uint8"},
-      {CUDNN_DATA_BFLOAT16, "bfloat16"}, {CUDNN_DATA_INT64, "int64"},      {CUDNN_DATA_BOOLEAN, "boolean"},
-      {CUDNN_DATA_FP8_E4M3, "fp8_e4m3"}, {CUDNN_DATA_FP8_E5M2, "fp8_e5m2"}};
-  for (const auto& [type, name] : types) {
-    EXPECT_EQ(name_of(static_cast<DataType>(type)), name);
-    EXPECT_EQ(data_type_from(name), static_cast<DataType>(type));
-    EXPECT_GT(size_of(static_cast<DataType>(type)), 0u) << name;
+  struct Row {
+    cudnnDataType_t type;
+    const char* name;
+    std::size_t bytes;
+  };
+  const Row rows[] = {{CUDNN_DATA_FLOAT, "float", 4},       {CUDNN_DATA_DOUBLE, "double", 8},
+                      {CUDNN_DATA_HALF, "half", 2},         {CUDNN_DATA_INT8, "int8", 1},
+                      {CUDNN_DATA_INT32, "int32", 4},       {CUDNN_DATA_UINT8, "uint8", 1},
+                      {CUDNN_DATA_BFLOAT16, "bfloat16", 2}, {CUDNN_DATA_INT64, "int64", 8},
+                      {CUDNN_DATA_BOOLEAN, "boolean", 1},   {CUDNN_DATA_FP8_E4M3, "fp8_e4m3", 1},
+                      {CUDNN_DATA_FP8_E5M2, "fp8_e5m2", 1}};
+  for (const Row& row : rows) {
+    const auto type = static_cast<DataType>(row.type);
+    EXPECT_EQ(name_of(type), row.name);
+    EXPECT_EQ(data_type_from(row.name), type);
+    EXPECT_EQ(size_of(type), row.bytes) << row.name;
   }
+  for (const char* name : {"float32", "fp32", "FLOAT"})
+    EXPECT_EQ(data_type_from(name), DataType::Float) << name;
+  for (const char* name : {"float16", "fp16", "Half"})
+    EXPECT_EQ(data_type_from(name), DataType::Half) << name;
+  for (const char* name : {"bf16", "BFloat16"}) EXPECT_EQ(data_type_from(name), DataType::BFloat16) << name;
+  for (const char* name : {"float64", "fp64"}) EXPECT_EQ(data_type_from(name), DataType::Double) << name;
   EXPECT_EQ(data_type_from("type99"), static_cast<DataType>(99));
   EXPECT_EQ(size_of(static_cast<DataType>(99)), 0u);
   EXPECT_FALSE(data_type_from("type"));
@@ -26,24 +40,27 @@ TEST(Names, DataTypesAreCudnns) {
 }
 
 TEST(Names, PointwiseModesAreCudnns) {
-  const std::pair<cudnnPointwiseMode_t, const char*> modes[] = {
-      {CUDNN_POINTWISE_ADD, "add"},
-      {CUDNN_POINTWISE_MUL, "mul"},
-      {CUDNN_POINTWISE_SUB, "sub"},
-      {CUDNN_POINTWISE_MAX, "max"},
-      {CUDNN_POINTWISE_ADD_SQUARE, "add_square"},
-      {CUDNN_POINTWISE_IDENTITY, "identity"},
-      {CUDNN_POINTWISE_ATAN2, "atan2"},
-      {CUDNN_POINTWISE_RELU_FWD, "relu"},
-      {CUDNN_POINTWISE_SWISH_FWD, "swish"},
-      {CUDNN_POINTWISE_GELU_APPROX_TANH_FWD, "gelu_approx_tanh"},
-      {CUDNN_POINTWISE_RELU_BWD, "relu_bwd"},
-      {CUDNN_POINTWISE_GELU_APPROX_TANH_BWD, "gelu_approx_tanh_bwd"},
-      {CUDNN_POINTWISE_CMP_LE, "cmp_le"},
-      {CUDNN_POINTWISE_LOGICAL_NOT, "logical_not"},
-      {CUDNN_POINTWISE_GEN_INDEX, "gen_index"},
-      {CUDNN_POINTWISE_BINARY_SELECT, "binary_select"}};
-  for (const auto& [mode, name] : modes) {
+  // An entry's name is the enumerator's in lower case; a forward activation is called by its bare name.
+#define MODE(tail) \
+  { CUDNN_POINTWISE_##tail, #tail }
+  const std::pair<cudnnPointwiseMode_t, std::string> modes[] = {
+      MODE(ADD),         MODE(ADD_SQUARE),   MODE(DIV),          MODE(MAX),
+      MODE(MIN),         MODE(MOD),          MODE(MUL),          MODE(POW),
+      MODE(SUB),         MODE(ABS),          MODE(CEIL),         MODE(COS),
+      MODE(EXP),         MODE(FLOOR),        MODE(LOG),          MODE(NEG),
+      MODE(RSQRT),       MODE(SIN),          MODE(SQRT),         MODE(TAN),
+      MODE(ERF),         MODE(IDENTITY),     MODE(RECIPROCAL),   MODE(ATAN2),
+      MODE(RELU_FWD),    MODE(TANH_FWD),     MODE(SIGMOID_FWD),  MODE(ELU_FWD),
+      MODE(GELU_FWD),    MODE(SOFTPLUS_FWD), MODE(SWISH_FWD),    MODE(GELU_APPROX_TANH_FWD),
+      MODE(RELU_BWD),    MODE(TANH_BWD),     MODE(SIGMOID_BWD),  MODE(ELU_BWD),
+      MODE(GELU_BWD),    MODE(SOFTPLUS_BWD), MODE(SWISH_BWD),    MODE(GELU_APPROX_TANH_BWD),
+      MODE(CMP_EQ),      MODE(CMP_NEQ),      MODE(CMP_GT),       MODE(CMP_GE),
+      MODE(CMP_LT),      MODE(CMP_LE),       MODE(LOGICAL_AND),  MODE(LOGICAL_OR),
+      MODE(LOGICAL_NOT), MODE(GEN_INDEX),    MODE(BINARY_SELECT)};
+#undef MODE
+  for (const auto& [mode, tail] : modes) {
+    std::string name = lower(tail);
+    if (name.ends_with("_fwd")) name.resize(name.size() - 4);
     EXPECT_EQ(pointwise_name(mode), name);
     EXPECT_EQ(pointwise_from(name), mode);
   }

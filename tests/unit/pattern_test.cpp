@@ -91,6 +91,14 @@ TEST(Pattern, TheTextOfAProblemMatchesIt) {
   }
 }
 
+TEST(Pattern, NumbersAreOneForAllOrOneForEach) {
+  const char* volume = "x=[1,4,8,8,8] w=[8,4,3,3,3] pad=1,0,0";
+  EXPECT_TRUE(matches("pad=1,0,0", volume));
+  EXPECT_FALSE(matches("pad=1,0", volume));
+  EXPECT_FALSE(matches("pad=1", volume));
+  EXPECT_TRUE(matches("stride=1", volume));
+}
+
 // A batch of one and a 1x1 filter fit both layouts: a rule means the layout that the log prints.
 TEST(Pattern, LayoutsAreThosePrinted) {
   const char* open = "x=[1,64,8,8] w=[16,64,1,1] nhwc";

@@ -174,6 +174,12 @@ TEST_F(SettingsTest, AnErrorDisarmsButKeepsTheLogAndStrict) {
   for (const std::string& notice : s.notices) EXPECT_FALSE(has(notice, "requested")) << "it is not in force";
 }
 
+TEST_F(SettingsTest, AnErrorElsewhereEndsAProfileThatWasAskedFor) {
+  set("CONVPIN_PROFILE", "engines");
+  set("CONV_FWD_ALGO", "foo");
+  error();  // checks that the level is off
+}
+
 TEST_F(SettingsTest, RelativePathsAreSeenFromTheStart) {
   set("CONVPIN_LOG", "logs/run-%p.jsonl");
   toml("version = 1\n");
@@ -234,6 +240,8 @@ TEST_F(SettingsTest, RanksOfTheLaunchers) {
   EXPECT_EQ(ranks_of(reader()).local, 3);
   set("RANK", "x");
   EXPECT_EQ(ranks_of(reader()).global, 8) << "what is no number is passed over";
+  set("RANK", "-5");
+  EXPECT_EQ(ranks_of(reader()).global, 8) << "what is no rank is passed over";
 }
 
 TEST(Values, Bytes) {

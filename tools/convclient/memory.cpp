@@ -12,10 +12,11 @@ using convpin::Parsed;
 
 // cuda.h renames some functions by macro (cuMemAlloc is cuMemAlloc_v2). The list is expanded before it is
 // turned into text, so that the name looked up is the one that the prototype belongs to.
-#define DRIVER_FUNCTIONS(X)                                                                                  \
-  X(cuInit)                                                                                                  \
-  X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuGetErrorName) X(cuMemAlloc) X(cuMemFree) \
-      X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize)  \
+#define DRIVER_FUNCTIONS(X)                                                                                 \
+  X(cuInit)                                                                                                 \
+  X(cuDeviceGet)                                                                                            \
+  X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuGetErrorName) X(cuMemAlloc) X(cuMemFree)               \
+      X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
           X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime)
 #define AS_TEXT(name) #name
 
@@ -63,7 +64,8 @@ Driver load_driver() {
 }
 
 const Driver& the_driver() {
-  // Never destroyed: tests call cuDNN from a library's destructor, after the destructors of objects like this.
+  // Never destroyed: tests call cuDNN from a library's destructor, after the destructors of objects like
+  // this.
   static const Driver& driver = *new Driver(load_driver());
   return driver;
 }

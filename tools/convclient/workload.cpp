@@ -24,7 +24,7 @@ Parsed<Workload> Workload::make(const Problem& p, const Options& options, const 
   load.host_.beta = options.beta;
   load.host_.x = random_bytes(p.x, options.seed);
   load.host_.w = random_bytes(p.w, options.seed + 1);
-  if (options.beta != 0)
+  if (options.beta != 0 || p.fused_count > 0)
     load.host_.y_before = random_bytes(p.y, options.seed + 2);
   else
     load.host_.y_before.assign(bytes_of(p.y), std::byte{0xff});

@@ -25,7 +25,8 @@ class Workload {
   const Device& device() const { return *device_; }
 
   // y as it was before the first execution. Without beta every byte is 0xff, a NaN, so that an element that
-  // nobody writes is seen.
+  // nobody writes is seen; but finite where bias and relu are fused, since the legacy call is given y as its
+  // z too.
   std::string reset_y() const;
 
   // Runs `launch` options.repeat times; puts time, checksum and error into the outcome. Gives back what went
