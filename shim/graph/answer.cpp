@@ -12,41 +12,28 @@ bool asks(const ProblemState* state) {
   return state->rule && state->rule->request.kind != Request::Kind::FrameworkChoice;
 }
 
-// The application's own graph descriptor may be gone by now; a configuration of the list holds the graph too.
-struct GraphHandle {
-  Descriptor owned;
-  cudnnBackendDescriptor_t raw = nullptr;
-};
-GraphHandle graph_handle(const Library& library, const HeuristicsNode& node, const std::vector<Descriptor>& list) {
-  GraphHandle out;
-  if (!list.empty()) out.owned = graph_of_config(library, list.front().get());
-  out.raw = out.owned.get();
-  if (!out.raw) {
-    const GraphNode* alive = find_as<GraphNode>(node.graph_descriptor);
-    if (alive && alive->graph == node.graph) out.raw = node.graph_descriptor;
-  }
-  return out;
-}
-
 Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.device_prop}; }
 
 bool is_fallback(cudnnBackendHeurMode_t mode) { return mode == CUDNN_HEUR_MODE_FALLBACK; }
 
-AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristics, const HeuristicsNode& node) {
+AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristics, HeuristicsNode& node) {
   auto answer = std::make_shared<Answer>();
   answer->graph = node.graph;
   answer->state = meet(node.graph->problem, Api::Graph, library);
   const auto real = read_results(library, heuristics);
   const auto listed = read_list(library, real);
 
-  if (asks(answer->state)) {
-    const GraphHandle graph = graph_handle(library, node, real);
-    if (graph.raw) {
+  if (asks(answer->state) && !real.empty()) {
+    // The application's own graph descriptor may be gone by now; a configuration of the list holds the graph too.
+    auto graph = std::make_shared<Descriptor>(graph_of_config(library, real.front().get()));
+    if (*graph) {
       // The same pin whichever mode is asked: its configuration is the one of the INSTANT list.
-      const auto instant = is_fallback(node.mode)
-                               ? read_list(library, query_heuristics(library, graph.raw, CUDNN_HEUR_MODE_INSTANT, target_of(node)))
-                               : listed;
-      const Pins pins = possible_pins(library, answer->state->rule->request, graph.raw, target_of(node), instant);
+      const auto instant =
+          is_fallback(node.mode)
+              ? read_list(library, query_heuristics(library, graph->get(), CUDNN_HEUR_MODE_INSTANT, target_of(node)))
+              : listed;
+      const Pins pins = possible_pins(library, node.graph->problem, answer->state->rule->request, graph->get(), target_of(node), instant);
+      if (!pins.configs.empty()) node.pinned_graph = graph;
       for (const auto& config : pins.configs) answer->slots.push_back({config, Answer::Role::Pin});
       answer->pins = pins.configs.size();
       answer->tentative = pins.tentative;
@@ -92,12 +79,10 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
   const AnswerPointer answer = copy_of(*node.answer);
   std::int64_t filled = 0;
   if (pins > 0) {
-    const auto list = read_results(library, heuristics);
-    const GraphHandle graph = graph_handle(library, node, list);
-    for (std::int64_t pin = 0; graph.raw && pin < pins && filled < requested; ++pin) {
+    const ReasonScope quiet(library);
+    for (std::int64_t pin = 0; pin < pins && filled < requested; ++pin) {
       const auto slot = static_cast<std::size_t>(pin);
-      const ReasonScope quiet(library);
-      if (fill_config(library, values[filled], graph.raw, answer->slots[slot].config, target_of(node)) == CUDNN_STATUS_SUCCESS)
+      if (fill_config(library, values[filled], node.pinned_graph->get(), answer->slots[slot].config, target_of(node)) == CUDNN_STATUS_SUCCESS)
         give(values[filled++], answer, slot);
     }
   }
@@ -203,7 +188,7 @@ std::vector<EngineConfig> dropped_by_framework(const PlanNode& plan) {
 
 Candidate candidate_of(const Library& library, const PlanNode& plan) {
   Candidate c;
-  c.algorithm = algorithm_of_engine(plan.graph->problem.operation, library.version, plan.config.engine);
+  c.algorithm = algorithm_in(plan.graph->problem, library.version, plan.config.engine);
   c.engine = plan.config;
   c.status = CandidateStatus::Ok;
   c.workspace_bytes = plan.workspace_bytes;
@@ -224,7 +209,7 @@ Choice choice_of(const Library& library, const PlanNode& plan) {
   if (!asks(&state)) return choice;
   const Request& request = state.rule->request;
   choice.requested = request.to_text();
-  if (satisfies(request, library.version, plan.config)) {
+  if (satisfies(request, state.problem, library.version, plan.config)) {
     choice.kind = ChoiceKind::Set;
     return choice;
   }

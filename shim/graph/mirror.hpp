@@ -102,6 +102,7 @@ struct HeuristicsNode {
   cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_INSTANT;
   cudnnBackendDescriptor_t device_prop = nullptr;
   AnswerPointer answer;        // prepared when the application asks for the count
+  std::shared_ptr<Descriptor> pinned_graph;  // the graph as the pins' configurations refer to it; null: no pins
 };
 
 struct EngineNode {

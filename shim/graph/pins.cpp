@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::int64_t kMemoryMargin = 64 << 20;  // allocators round up, and free memory may be in pieces
 
-std::vector<int> engines_of(const Request& request, std::size_t cudnn_version) {
+std::vector<int> engines_of(const Request& request, const Problem& problem, std::size_t cudnn_version) {
   if (request.kind != Request::Kind::Algorithm) return {request.engine.engine};
+  if (problem.fused_count > 0) return {};
   for (const Algorithm& algorithm : algorithms(request.operation, cudnn_version))
     if (algorithm.number == request.algorithm) return {algorithm.engines.begin(), algorithm.engines.end()};
   return {};
@@ -30,11 +31,11 @@ std::vector<Listed> read_list(const Library& library, const std::vector<Descript
   return out;
 }
 
-std::vector<EngineConfig> wanted_configs(const Request& request, std::size_t cudnn_version,
+std::vector<EngineConfig> wanted_configs(const Request& request, const Problem& problem, std::size_t cudnn_version,
                                          const std::vector<Listed>& heuristics) {
   if (request.kind == Request::Kind::ExactEngine) return {request.engine};
   const bool algorithm = request.kind == Request::Kind::Algorithm;
-  const std::vector<int> engines = engines_of(request, cudnn_version);
+  const std::vector<int> engines = engines_of(request, problem, cudnn_version);
   std::vector<EngineConfig> out;
   std::vector<int> listed;
   for (const Listed& entry : heuristics) {
@@ -49,23 +50,29 @@ std::vector<EngineConfig> wanted_configs(const Request& request, std::size_t cud
   return out;
 }
 
-bool satisfies(const Request& request, std::size_t cudnn_version, const EngineConfig& ran) {
-  if (!contains(engines_of(request, cudnn_version), ran.engine)) return false;
+int algorithm_in(const Problem& problem, std::size_t cudnn_version, int engine) {
+  return problem.fused_count > 0 ? -1 : algorithm_of_engine(problem.operation, cudnn_version, engine);
+}
+
+bool satisfies(const Request& request, const Problem& problem, std::size_t cudnn_version, const EngineConfig& ran) {
+  if (!contains(engines_of(request, problem, cudnn_version), ran.engine)) return false;
   return std::all_of(request.engine.knobs.begin(), request.engine.knobs.end(), [&](const Knob& knob) {
     return std::find(ran.knobs.begin(), ran.knobs.end(), knob) != ran.knobs.end();
   });
 }
 
-Pins possible_pins(const Library& library, const Request& request, cudnnBackendDescriptor_t graph, const Target& target,
-                   const std::vector<Listed>& heuristics) {
+Pins possible_pins(const Library& library, const Problem& problem, const Request& request, cudnnBackendDescriptor_t graph,
+                   const Target& target, const std::vector<Listed>& heuristics) {
   const std::int64_t limit = runtime().settings.workspace_limit;
   std::size_t free = 0, total = 0;
   const Driver* d = driver(library);
   const bool memory_known = d && d->memory_info(&free, &total) == CUDA_SUCCESS;
 
   Pins out;
+  out.reason = "a graph with operations fused behind the convolution numbers its engines apart, and none is known to be "
+               "this algorithm; an engine can be named (eng10)";
   std::vector<EngineConfig> unlikely;  // they build, but may not fit into memory
-  const auto wanted = wanted_configs(request, library.version, heuristics);
+  const auto wanted = wanted_configs(request, problem, library.version, heuristics);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Plan plan = build_plan(library, graph, wanted[i], target);
     if (plan.status != CUDNN_STATUS_SUCCESS) {

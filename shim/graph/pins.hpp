@@ -19,10 +19,13 @@ std::vector<Listed> read_list(const Library&, const std::vector<Descriptor>& con
 // heuristics' own configuration of it where there is one, else its default. For an algorithm with several engines: all
 // that the heuristics list, in their order, then the others by default. An algorithm never means a configuration that
 // converts its inputs down.
-std::vector<EngineConfig> wanted_configs(const Request&, std::size_t cudnn_version, const std::vector<Listed>& heuristics);
+std::vector<EngineConfig> wanted_configs(const Request&, const Problem&, std::size_t cudnn_version,
+                                         const std::vector<Listed>& heuristics);
+// The legacy algorithm that `engine` runs in this problem's graph, -1 for none.
+int algorithm_in(const Problem&, std::size_t cudnn_version, int engine);
 
 // Whether `ran` is what was asked for.
-bool satisfies(const Request&, std::size_t cudnn_version, const EngineConfig& ran);
+bool satisfies(const Request&, const Problem&, std::size_t cudnn_version, const EngineConfig& ran);
 
 struct Pins {
   std::vector<EngineConfig> configs;   // the first builds a plan here; empty: none does
@@ -30,7 +33,7 @@ struct Pins {
   bool tentative = false;              // its workspace may not fit into the free memory
 };
 // Finds the first configuration that builds, within the workspace limit, by scratch plans.
-Pins possible_pins(const Library&, const Request&, cudnnBackendDescriptor_t graph, const Target&,
+Pins possible_pins(const Library&, const Problem&, const Request&, cudnnBackendDescriptor_t graph, const Target&,
                    const std::vector<Listed>& heuristics);
 
 }  // namespace convpin::graph

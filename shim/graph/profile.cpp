@@ -65,7 +65,7 @@ int rank_of(const std::vector<Listed>& list, const EngineConfig& config) {
 
 bool asked_for(const ProblemState& state, const Library& library, const EngineConfig& config) {
   return state.rule && state.rule->request.kind != Request::Kind::FrameworkChoice &&
-         satisfies(state.rule->request, library.version, config);
+         satisfies(state.rule->request, state.problem, library.version, config);
 }
 
 bool asked_for(const ProblemState& state, int algorithm) {
@@ -74,8 +74,8 @@ bool asked_for(const ProblemState& state, int algorithm) {
 
 // The framework's own choice first: the others are compared with it. Then what ran, then the rest.
 std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std::vector<Listed>& list, int engines) {
-  const Operation operation = plan.graph->problem.operation;
-  const auto algorithm_of = [&](const EngineConfig& c) { return algorithm_of_engine(operation, library.version, c.engine); };
+  const Problem& problem = plan.graph->problem;
+  const auto algorithm_of = [&](const EngineConfig& c) { return algorithm_in(problem, library.version, c.engine); };
   const auto dropped = [&](const EngineConfig& c) {
     return std::find(plan.dropped.begin(), plan.dropped.end(), c) != plan.dropped.end();
   };
@@ -92,13 +92,14 @@ std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std
   };
 
   if (runtime().settings.profile_level == ProfileLevel::Algorithms) {
-    for (const Algorithm& algorithm : algorithms(operation, library.version)) {
+    if (problem.fused_count > 0) return rows;  // its engines stand for no algorithm
+    for (const Algorithm& algorithm : algorithms(problem.operation, library.version)) {
       if (covered(algorithm.number)) continue;
       Request request;
       request.kind = Request::Kind::Algorithm;
       request.algorithm = algorithm.number;
-      request.operation = operation;
-      auto configs = wanted_configs(request, library.version, list);
+      request.operation = problem.operation;
+      auto configs = wanted_configs(request, problem, library.version, list);
       std::stable_partition(configs.begin(), configs.end(), [&](const auto& c) { return !dropped(c); });
       rows.push_back({algorithm.number, std::move(configs), false, asked_for(*plan.state, algorithm.number)});
     }
@@ -108,8 +109,8 @@ std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std
     Request request;
     request.kind = Request::Kind::Engine;
     request.engine.engine = engine;
-    request.operation = operation;
-    auto configs = wanted_configs(request, library.version, list);
+    request.operation = problem.operation;
+    auto configs = wanted_configs(request, problem, library.version, list);
     const bool known = std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.configs == configs; });
     if (!known) rows.push_back({algorithm_of(configs.front()), configs, false, asked_for(*plan.state, library, configs.front())});
   }

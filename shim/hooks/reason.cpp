@@ -69,7 +69,8 @@ std::string best_reason(const std::string& lines) {
     std::string reason = lines.substr(begin, lines.find('\n', begin) - begin);
     const bool calls_on = reason.ends_with(")") && reason.find(' ') == std::string::npos;
     const bool words = reason.find(' ') != std::string::npos || reason.find("::") == std::string::npos;
-    if (!calls_on && words && reason.find("tatus()") == std::string::npos && reason != "status") return reason.substr(0, 200);
+    const bool addresses = reason.find("0x") != std::string::npos;
+    if (!calls_on && words && !addresses && reason.find("tatus()") == std::string::npos && reason != "status") return reason.substr(0, 200);
   }
   return {};
 }

@@ -21,7 +21,9 @@ struct Algorithm {
   std::span<const int> engines;      // global engine indices, the plain one first. More than one: a family,
                                      // offered whole in the heuristics' order
 };
-// All algorithms of the operation, by number. `cudnn_version` as cudnnGetVersion() gives it (91900).
+// All algorithms of the operation, by number, with the engines that a graph of the bare convolution has. A graph with
+// operations fused behind it numbers its engines differently (61 for conv + bias + relu where the bare one has 81,
+// measured on 9.19): there an engine's number says nothing of an algorithm. `cudnn_version` as cudnnGetVersion() gives it (91900).
 std::span<const Algorithm> algorithms(Operation, std::size_t cudnn_version);
 // The algorithm that `engine` belongs to, -1 for none.
 int algorithm_of_engine(Operation, std::size_t cudnn_version, int engine);

@@ -203,8 +203,17 @@ std::string candidate_table(const Problem& problem, std::vector<Candidate> candi
   const auto widths = widths_of(rows, candidates);
   std::string table = "convpin: " + to_text(problem) + place(device, cudnn_version) + "\n";
   table += line_of({"algo", "engine", "time ms", "workspace", "notes", ""}, widths, false);
-  for (std::size_t i = 0; i < rows.size(); ++i) table += line_of(rows[i], widths, &candidates[i] == marked);
-  return table + supported_line(problem, candidates);
+  std::size_t left_out = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    // At level engines most of eighty are refused; the log has them all, with their reasons.
+    if (!possible(candidates[i]) && candidates[i].algorithm < 0 && !candidates[i].requested)
+      ++left_out;
+    else
+      table += line_of(rows[i], widths, &candidates[i] == marked);
+  }
+  if (left_out > 0) table += "  and " + plural(left_out, "engine") + " not supported here: the log says why\n";
+  const bool any = std::ranges::any_of(candidates, [](const Candidate& c) { return c.algorithm >= 0; });
+  return any ? table + supported_line(problem, candidates) : table;
 }
 
 std::string candidate_summary(const Problem& problem, const std::vector<Candidate>& candidates) {

@@ -75,14 +75,14 @@ Outcome run_plan(fe::graph::Graph& graph, std::int64_t plan, Pointers& pointers,
   return outcome;
 }
 
-// Every plan that can be built, each run once to warm up and once timed; the fastest runs again.
+// Every plan that can be built, each run three times, the median counts; the fastest runs again.
 // (Graph::autotune does the same, but from then on some versions name another plan than the one that runs.)
 Outcome run_fastest(fe::graph::Graph& graph, Pointers& pointers, const Workload& load, Request request,
                     cudnnHandle_t handle) {
   const convclient::Options asked = request.options;
   request.options = {};
   request.options.time = true;
-  request.options.repeat = 2;
+  request.options.repeat = 3;
   std::int64_t fastest = -1;
   double fastest_ms = 0;
   for (std::int64_t plan = 0; plan < graph.get_execution_plan_count(); ++plan) {

@@ -137,11 +137,11 @@ class Direct:
         return any(self.runs(lambda: prepare(math), problem, kind) for math in maths)
 
 
-def judge(algorithm, api, kind, seen, choice, direct):
+def judge(algorithm, api, kind, size, seen, choice, direct):
     """('set' | 'refused', remark, wrong) for one cell."""
     expected = (LEGACY_KERNELS if api == "legacy" else KERNELS)[algorithm]
     wrong = []
-    if seen["error"] > runs.bound(kind[0], 64 * 9):
+    if seen["error"] > runs.bound(kind[0], 64 * size * size, algorithm if choice and choice["choice"] == "set" else None, size):
         wrong.append(f"error {seen['error']:.1e}")
     if choice is None:
         return "?", "no choice in the log", wrong + ["no choice in the log"]
@@ -174,7 +174,7 @@ def main():
             continue
         for kind, size, layout in COMBOS:
             text = problem_text(kind, size, layout)
-            answer, remark, wrong = judge(algorithm, api, kind, seen[text], choices.get(text),
+            answer, remark, wrong = judge(algorithm, api, kind, size, seen[text], choices.get(text),
                                           lambda: direct(api, algorithm, kind, size, layout))
             cells[algorithm, api, benchmark, kind[0], size, layout] = answer, seen[text]["error"], remark
             if answer == "refused":
@@ -194,10 +194,12 @@ def main():
         for (a, api, reason), where in sorted(refusals.items()):
             out.write(f"- {a}, {api}: {reason}: {', '.join(sorted(set(where)))}\n")
         worst = {}
-        for (a, api, b, kind, *_), (answer, error, _) in cells.items():
-            worst[kind] = max(worst.get(kind, 0), error)
-        out.write("\nWorst error against float64: " + ", ".join(
-            f"{k} {v:.1e} (bound {runs.bound(k, 64 * 9):.1e})" for k, v in worst.items()) + "\n")
+        for (a, api, b, kind, size, _), (answer, error, _) in cells.items():
+            key = kind, size, a if a == 7 and answer == "set" else None
+            worst[key] = max(worst.get(key, 0), error)
+        out.write("\nWorst max\\|out − ref\\| / max\\|ref\\| against float64, and its bound:\n\n| arithmetic | filter | algorithm | worst | bound |\n| --- | --- | --- | --- | --- |\n")
+        for (kind, size, a), error in sorted(worst.items(), key=str):
+            out.write(f"| {kind} | {size}×{size} | {'7 WINOGRAD_NONFUSED' if a else 'all others'} | {error:.1e} | {runs.bound(kind, 64 * size * size, a, size):.1e} |\n")
         out.write(f"\n{len(cells)} cells, {sum(c[0] == 'set' for c in cells.values())} set, "
                   f"{sum(c[0] == 'refused' for c in cells.values())} refused, {len(failures)} failures\n")
         out.writelines(f"- FAILED {f}\n" for f in failures)

@@ -12,12 +12,13 @@ using convpin::Parsed;
 
 // cuda.h renames some functions by macro (cuMemAlloc is cuMemAlloc_v2). The list is expanded before it is
 // turned into text, so that the name looked up is the one that the prototype belongs to.
-#define DRIVER_FUNCTIONS(X)                                                                                 \
-  X(cuInit)                                                                                                 \
-  X(cuDeviceGet)                                                                                            \
-  X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuGetErrorName) X(cuMemAlloc) X(cuMemFree)               \
-      X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
-          X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime)
+// clang-format off
+#define DRIVER_FUNCTIONS(X)                                                                       \
+  X(cuInit) X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuGetErrorName)       \
+  X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)                            \
+  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize)                                     \
+  X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime)
+// clang-format on
 #define AS_TEXT(name) #name
 
 struct Driver {
