@@ -151,19 +151,18 @@ class Captures(unittest.TestCase):
             capturing, met = threading.Event(), threading.Event()
             def other():
                 capturing.wait()
-                with torch.cuda.stream(torch.cuda.Stream()):
-                    for size in (20, 24, 40, 44):
-                        conv(a[size], w, padding=1)
-                met.set()
+                try:
+                    with torch.cuda.stream(torch.cuda.Stream()):
+                        for size in (20, 24, 40, 44):
+                            conv(a[size], w, padding=1)
+                finally:
+                    met.set()
             a = {size: torch.randn(8, 32, size, size, device="cuda") for size in (20, 24, 40, 44)}
-            # The allocator of the other thread must not call cudaMalloc during a global capture: that is PyTorch's own
-            # rule. Give its pool room first.
-            side = torch.cuda.Stream()
             thread = threading.Thread(target=other); thread.start()
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, capture_error_mode="{mode}"):
                 y = conv(x, w, padding=1)
-                capturing.set(); met.wait()
+                capturing.set(); met.wait(60)
                 z = conv(y, w, padding=1)
             thread.join()
             expected = conv(conv(x, w, padding=1), w, padding=1)
@@ -189,16 +188,20 @@ class Captures(unittest.TestCase):
             a = {s: torch.randn(8, 32, s, s, device="cuda") for s in sizes}
             side = torch.cuda.Stream()
             out = {s: torch.empty(8, 32, s, s, device="cuda") for s in sizes}
+            # The other thread's allocator must not call cudaMalloc during a global capture (PyTorch's own rule): it
+            # gets room, a handle and its first kernels before.
             def room():
                 with torch.cuda.stream(side):
                     held = [torch.empty(64 << 20, dtype=torch.uint8, device="cuda") for _ in range(4)]
                     conv(torch.randn(4, 32, 12, 12, device="cuda"), w, padding=1)   # handle, cuBLAS, kernels of this thread
                     side.synchronize()
                 capturing.wait()
-                with torch.cuda.stream(side):
-                    del held
-                    for s in sizes: out[s] = conv(a[s], w, padding=1)
-                met.set()
+                try:
+                    with torch.cuda.stream(side):
+                        del held
+                        for s in sizes: out[s] = conv(a[s], w, padding=1)
+                finally:
+                    met.set()
             capturing, met = threading.Event(), threading.Event()
             conv(x, w, padding=1); torch.cuda.synchronize()
             thread = threading.Thread(target=room); thread.start()
@@ -206,7 +209,7 @@ class Captures(unittest.TestCase):
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 y = conv(x, w, padding=1)
-                capturing.set(); met.wait()
+                capturing.set(); met.wait(60)
                 z = conv(y, w, padding=1)
             thread.join()
             graph.replay(); torch.cuda.synchronize()

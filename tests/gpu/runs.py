@@ -32,13 +32,16 @@ def bound(kind, crs, algorithm=None, size=None):
     return 16 * ROUNDOFF[kind] * (1 + math.sqrt(crs) / 8)
 
 
-def child(argv, preload=True, env=None, timeout=300):
+def child(argv, preload=True, env=None, timeout=120):
     """Runs argv; returns (status, stdout, stderr)."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("CONV_", "CONVPIN_")) and k != "LD_PRELOAD"}
     environment.update(env or {})
     if preload:
         environment["LD_PRELOAD"] = str(LIBRARY)
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=timeout)
+    try:
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired as late:
+        return 124, str(late.stdout), f"no end within {timeout} s: {late.stderr}"
     return done.returncode, done.stdout, done.stderr
 
 
