@@ -58,6 +58,9 @@ std::string expand_path(const std::string& pattern, const std::function<const ch
 struct Ranks { int global = -1; int local = -1; };
 Ranks ranks_of(const std::function<const char*(const char*)>& getenv_);
 
+// The README's table of settings, from settings.def; a unit test compares the two.
+std::string settings_reference();
+
 // "64 MiB", "1.5 GB", "4096", "10 s", "500 ms".
 Parsed<std::int64_t> parse_bytes(std::string_view);
 Parsed<double> parse_seconds(std::string_view);

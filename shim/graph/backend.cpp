@@ -1,7 +1,6 @@
 #include "shim/graph/backend.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "shim/hooks/reason.hpp"
 
@@ -177,7 +176,6 @@ Plan build_plan(const Library& library, cudnnBackendDescriptor_t config, const T
   Plan plan;
   const ReasonScope words(library);
   Descriptor descriptor(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  const auto begin = std::chrono::steady_clock::now();
   plan.status = set(library, descriptor.get(), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
                     &config);
   if (!plan.status && target.handle)
@@ -186,7 +184,6 @@ Plan build_plan(const Library& library, cudnnBackendDescriptor_t config, const T
     plan.status = set(library, descriptor.get(), CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
                       &target.device_prop);
   if (!plan.status) plan.status = library.cudnnBackendFinalize(descriptor.get());
-  plan.build_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   if (plan.status) {
     plan.reason = words.text(plan.status);
     return plan;

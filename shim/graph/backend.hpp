@@ -63,7 +63,6 @@ struct Plan {
   cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
   Descriptor descriptor;            // set where status is success
   std::int64_t workspace_bytes = 0;
-  double build_ms = 0;
   std::string reason;               // where it failed: cuDNN's own words, or the status' name
 };
 Plan build_plan(const Library&, cudnnBackendDescriptor_t config, const Target&);

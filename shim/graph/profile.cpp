@@ -1,6 +1,7 @@
 #include "shim/graph/profile.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "shim/graph/answer.hpp"
@@ -131,11 +132,13 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
     c.engine = config;
     const Descriptor descriptor(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     const ReasonScope words(library);
+    const auto begin = std::chrono::steady_clock::now();
     if (const auto status = fill_config(library, descriptor.get(), graph, config, target)) {
       c.reason = words.text(status);
       continue;
     }
     auto plan = std::make_shared<Plan>(build_plan(library, descriptor.get(), target));
+    c.build_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (plan->status != CUDNN_STATUS_SUCCESS) {
       c.reason = plan->reason;
       continue;
@@ -143,7 +146,6 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
     const Notes notes = read_notes(library, descriptor.get());
     c.status = CandidateStatus::Ok;
     c.reason.clear();
-    c.build_ms = plan->build_ms;
     c.workspace_bytes = plan->workspace_bytes;
     c.numerical_notes = notes.numerical;
     c.behavior_notes = notes.behavior;
