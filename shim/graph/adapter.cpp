@@ -121,7 +121,7 @@ cudnnStatus_t set_attribute(const Library& library, cudnnBackendDescriptor_t d, 
 cudnnStatus_t get_attribute(const Library& library, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                             cudnnBackendAttributeType_t type, std::int64_t requested, std::int64_t* count,
                             void* values) noexcept {
-  if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
+  if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     auto* heuristics = find_as<HeuristicsNode>(d);
     if (heuristics && heuristics->graph) {
       if (runtime().fail) return fail_for_settings(library);

@@ -43,7 +43,7 @@ void note(TensorNode& t, cudnnBackendAttributeName_t name, std::int64_t count, c
     case CUDNN_ATTR_TENSOR_STRIDES: return copy_array<int>(t.tensor.strides, count, values, nullptr);
     case CUDNN_ATTR_TENSOR_UNIQUE_ID: return copy(t.id, count, values);
     case CUDNN_ATTR_TENSOR_IS_VIRTUAL: return copy(t.is_virtual, count, values);
-    case CUDNN_ATTR_TENSOR_IS_BY_VALUE: return copy(t.by_value, count, values);
+    case CUDNN_ATTR_TENSOR_VECTOR_COUNT: return copy(t.vector_count, count, values);
     default: return;
   }
 }
@@ -114,12 +114,6 @@ void note(PlanNode& p, cudnnBackendAttributeName_t name, std::int64_t count, con
     p.answer = config->answer;
     p.slot = config->slot;
   }
-}
-
-std::size_t bytes_of(const Tensor& t) {
-  std::int64_t last = 0;
-  for (int i = 0; i < t.rank; ++i) last += (t.dims[static_cast<std::size_t>(i)] - 1) * t.strides[static_cast<std::size_t>(i)];
-  return static_cast<std::size_t>(last + 1) * size_of(t.type);
 }
 
 }  // namespace
@@ -228,6 +222,8 @@ GraphPointer describe(const Library& library, const GraphNode& node) {
       p.dilation = c.dilation;
       p.flipped = c.flipped;
       if (p.x.rank < 3 || p.w.rank != p.x.rank || p.y.rank != p.x.rank || p.w.dims[1] <= 0) return nullptr;
+      // Vectorised layouts have no text form.
+      if (operation.x.vector_count > 1 || operation.w.vector_count > 1 || operation.y.vector_count > 1) return nullptr;
       p.groups = static_cast<std::int32_t>(p.x.dims[1] / p.w.dims[1]);
     } else {
       if (out.problem.fused_count == kMaxFused) return nullptr;

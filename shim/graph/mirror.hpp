@@ -27,8 +27,8 @@ namespace convpin::graph {
 struct TensorNode {
   Tensor tensor;
   std::int64_t id = 0;
+  std::int64_t vector_count = 1;
   bool is_virtual = false;
-  bool by_value = false;
 };
 
 struct ConvolutionNode {

@@ -148,6 +148,8 @@ cudnnStatus_t Library::bad_param() const {
   return version != 0 && version < 90000 ? static_cast<cudnnStatus_t>(3) : CUDNN_STATUS_BAD_PARAM;
 }
 
+void renew_lock_in_child() noexcept { new (&append_lock) std::mutex; }
+
 Caller caller_at(const void* return_address) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(return_address);
   for (const Range* r = ranges.load(std::memory_order_acquire); r; r = r->next)

@@ -31,4 +31,6 @@ struct Caller {
 // this is two comparisons and no lock. Never throws; a failure to find is not remembered.
 Caller caller_at(const void* return_address) noexcept;
 
+void renew_lock_in_child() noexcept;   // after fork
+
 }  // namespace convpin

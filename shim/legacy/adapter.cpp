@@ -150,7 +150,12 @@ cudnnStatus_t execute(const Execution& e, Run&& run, int& ran) {
     e.state.unsupported_reason = e.state.refused_reason;
     ran = e.asked;
   }
-  return run(ran);
+  const cudnnStatus_t status = run(ran);
+  if (status != CUDNN_STATUS_SUCCESS && ran == pinned(e.state) && e.library.cudnnGetErrorString) {
+    std::lock_guard hold(e.state.lock);  // no ReasonScope: cuDNN's text is the program's to read
+    e.state.refused_reason = std::string("it was run, and failed with ") + e.library.cudnnGetErrorString(status);
+  }
+  return status;
 }
 
 bool first_time(ProblemState& state, int ran) { return !(state.seen.load(std::memory_order_relaxed) & 1u << ran); }
@@ -233,8 +238,11 @@ void pins_first(const Library& library, const Descriptors& d, ProblemState& stat
     return result.algo == pin && ok(result) && within_limit(static_cast<std::int64_t>(result.memory));
   });
   std::string reason;
-  if (first == results.begin() && !needed_by_pin(library, d, state)) return;  // it has said why
-  if (first == results.begin()) reason = "cuDNN's list for this convolution does not hold it";
+  if (first == results.begin()) {
+    const auto bytes = needed_by_pin(library, d, state);
+    if (!bytes) return;  // it has said why
+    reason = "cuDNN's answer to the program's query leaves it out; it needs a workspace of " + std::to_string(*bytes) + " bytes";
+  }
   std::lock_guard hold(state.lock);
   state.unsupported_reason = reason;
 }

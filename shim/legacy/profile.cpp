@@ -9,12 +9,6 @@
 namespace convpin::legacy {
 namespace {
 
-std::size_t bytes_of(const Tensor& t) {
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(t.rank); ++i) last += (t.dims[i] - 1) * t.strides[i];
-  return static_cast<std::size_t>(last + 1) * size_of(t.type);
-}
-
 bool reads_output(const Problem& problem, const void* beta) {
   if (!beta) return false;
   return problem.compute == DataType::Double ? *static_cast<const double*>(beta) != 0 : *static_cast<const float*>(beta) != 0;

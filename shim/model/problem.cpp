@@ -126,6 +126,12 @@ Problem canonical(const Problem& p) {
   return result;
 }
 
+std::size_t bytes_of(const Tensor& t) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(safe_rank(t)); ++i) last += (t.dims[i] - 1) * t.strides[i];
+  return static_cast<std::size_t>(last + 1) * size_of(t.type);
+}
+
 Tensor output_of(const Problem& p, Layout layout, DataType type) {
   Tensor y;
   y.type = type;

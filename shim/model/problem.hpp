@@ -90,6 +90,7 @@ std::optional<Operation> operation_from(std::string_view);   // also fwd, fprop;
 bool names_backward_operation(std::string_view);             // "dgrad", "backward_filter", ...: not supported yet
 std::optional<DataType> data_type_from(std::string_view);    // also float32/fp32, float16/fp16, bf16, float64/fp64/double, ...
 std::size_t size_of(DataType);                   // bytes an element; 0 for an unknown type
+std::size_t bytes_of(const Tensor&);             // from the first to the last element, whatever the strides
 
 // y's dims from x, w, padding, stride, dilation (cuDNN API reference,
 // cudnnGetConvolutionNdForwardOutputDim). Strides packed in `layout`.

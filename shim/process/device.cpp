@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "shim/profile/driver.hpp"
 
@@ -52,7 +54,17 @@ void ask_nvml_about(Device& device) {
   shutdown();
 }
 
-bool loaded(const char* soname) { return dlopen(soname, RTLD_LAZY | RTLD_NOLOAD) != nullptr; }
+// By the list of what is loaded: dlopen with RTLD_NOLOAD looks for the file on disk where it is not loaded, and every
+// child process comes here.
+bool loaded(const char* soname) {
+  return dl_iterate_phdr(
+             [](dl_phdr_info* info, std::size_t, void* wanted) {
+               const char* slash = info->dlpi_name ? std::strrchr(info->dlpi_name, '/') : nullptr;
+               return slash && !std::strncmp(slash + 1, static_cast<const char*>(wanted),
+                                             std::strlen(static_cast<const char*>(wanted))) ? 1 : 0;
+             },
+             const_cast<char*>(soname)) != 0;
+}
 
 }  // namespace
 
@@ -99,6 +111,10 @@ std::string silence_explained(const std::function<const char*(const char*)>& get
   };
   if (is_set("CONVPIN_DISABLE")) return {};
   if (!is_set("CONV_FWD_ALGO") && !is_set("CONVPIN_CONFIG") && !is_set("CONVPIN_LOG") && !is_set("CONVPIN_PROFILE")) return {};
+  // A framework's worker processes (Python's multiprocessing, torch.compile's) import cuDNN and have nothing to tell.
+  const std::string command = command_line();
+  for (const char* worker : {"multiprocessing", "compile_worker"})
+    if (command.find(worker) != std::string::npos) return {};
   const bool cuda = loaded("libcuda.so.1");
   if (cuda) {  // a worker process that imports the framework but never uses the GPU has nothing to tell
     using Get = CUresult (*)(CUcontext*);

@@ -37,6 +37,20 @@ void write_once(int descriptor, const std::string& text) noexcept {
   errno = saved_errno;
 }
 
+// Not waiting for somebody to read where the name is a pipe's, and not as descriptor 0 to 2: in a program that closed
+// its stderr, words for people would end up in the log.
+int open_log(const char* path) noexcept {
+  const int opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
+  if (opened < 0) return -1;
+  fcntl(opened, F_SETFL, fcntl(opened, F_GETFL) & ~O_NONBLOCK);
+  if (opened > STDERR_FILENO) return opened;
+  const int moved = fcntl(opened, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int saved_errno = errno;
+  close(opened);
+  errno = saved_errno;
+  return moved;
+}
+
 }  // namespace
 
 void set_quiet(bool quiet) noexcept { quiet_rank = quiet; }
@@ -51,7 +65,7 @@ bool Log::opened_for_this_process() {
   process_ = process;
   if (descriptor_ >= 0) close(descriptor_);  // the parent's, after fork
   const std::string path = expand_path(pattern_, [](const char* name) { return secure_getenv(name); });
-  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  descriptor_ = open_log(path.c_str());
   if (descriptor_ < 0) {
     say("convpin: warning: the log file " + path + " can't be opened: " + std::strerror(errno) +
         "; the run goes on without a log\n");

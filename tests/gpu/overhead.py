@@ -18,8 +18,9 @@ VARIANTS = {
     "bare": (False, {}),
     "bare again": (False, {}),
     "no rule, no profile": (True, {}),
-    "CONV_FWD_ALGO=1, profile off": (True, {"CONV_FWD_ALGO": "1", "CONVPIN_PROFILE": "off"}),
-    "CONV_FWD_ALGO=1, after the profile": (True, {"CONV_FWD_ALGO": "1"}),
+    # Watching and counting as with a pin, with the same engine as bare: a pin may also change what a call costs.
+    "CONVPIN_LOG only": (True, {"CONVPIN_LOG": "/dev/null"}),
+    "CONVPIN_PROFILE=algorithms, after the profile": (True, {"CONVPIN_PROFILE": "algorithms"}),
 }
 
 

@@ -78,7 +78,7 @@ def execute(arguments, folder, env, **options):
     trace = pathlib.Path(folder) / "trace.txt"
     trace.unlink(missing_ok=True)
     done = subprocess.run(command(arguments), env=env | {"STANDIN_TRACE": str(trace)}, cwd=folder, capture_output=True,
-                          text=True, timeout=120, **options)
+                          text=True, timeout=60, **options)
     return Child(done.returncode, done.stdout, done.stderr, [tuple(line.split()) for line in lines_of(trace)], [],
                  str(folder))
 
@@ -114,10 +114,11 @@ class Case(unittest.TestCase):
             self._bare[key] = execute(arguments, self.folder, environment(standin, **kept))
         return self._bare[key]
 
-    def preloaded(self, *arguments, same=True, log="log.jsonl", standin=True, **variables):
+    def preloaded(self, *arguments, same=True, log="log.jsonl", standin=True, status=0, **variables):
         """Runs it with the library and checks what holds for every program. `same`: its output is the bare run's;
-        otherwise the lines are, up to what ran and what came out. `log`: None for none."""
+        otherwise the lines are, up to what ran and what came out. `log`: None for none. `status`: of both runs."""
         bare = self.bare(*arguments, standin=standin, **variables)
+        self.assertEqual(bare.status, status, "without us: " + bare.stderr)
         env = environment(standin, LD_PRELOAD=LIBRARY, **variables)
         if log:
             env["CONVPIN_LOG"] = log
@@ -125,7 +126,7 @@ class Case(unittest.TestCase):
         child = execute(arguments, self.folder, env)
         if log and "%" not in log:
             child.log = read_log(self.folder / log)
-        self.assertEqual(child.status, bare.status, child.stderr)
+        self.assertEqual(child.status, status, child.stderr)
         if same:
             self.assertEqual(child.stdout, bare.stdout, child.stderr)
         else:

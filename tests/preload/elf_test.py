@@ -72,10 +72,10 @@ class Loading(children.Case):
 
     def test_a_process_without_cudnn_says_and_changes_nothing(self):
         self.write("pins.toml", "nonsense")
-        for arguments in [("/bin/true",), ("/bin/false",), ("/bin/sh", "-c", "echo out; echo err >&2; exit 3"),
-                          ("/bin/sh", "-c", "/bin/true | /bin/cat")]:
+        for status, *arguments in [(0, "/bin/true"), (1, "/bin/false"), (3, "/bin/sh", "-c", "echo out; echo err >&2; exit 3"),
+                                   (0, "/bin/sh", "-c", "/bin/true | /bin/cat")]:
             with self.subTest(arguments):
-                child = self.preloaded(*arguments, log=None, **self.ASKING)
+                child = self.preloaded(*arguments, log=None, status=status, **self.ASKING)
                 self.assertEqual(child.stderr, self.bare(*arguments).stderr)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["pins.toml"])
 

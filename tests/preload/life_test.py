@@ -53,8 +53,7 @@ class Life(children.Case):
     def test_ends_without_notice(self):
         for end, status in (("os._exit(0)", 0), ("os._exit(5)", 5), ("os.kill(os.getpid(), signal.SIGKILL)", -9), ("os.abort()", -6)):
             with self.subTest(end):
-                child = self.preloaded(*children.on_python("convlib.convlib_run(b'python')\n" + end), same=False, log=None, **ASKING)
-                self.assertEqual(child.status, status)
+                child = self.preloaded(*children.on_python("convlib.convlib_run(b'python')\n" + end), same=False, log=None, status=status, **ASKING)
                 log = children.read_log(self.folder / "log.jsonl")
                 self.check_log(log, ended=False)
                 self.assertEqual([r["choice"] for r in log if r["type"] == "choice"], ["set", "set"])
@@ -72,6 +71,7 @@ class Life(children.Case):
                 "print(subprocess.run(['ls', '/proc/self/fd'], capture_output=True, text=True, close_fds=False).stdout, flush=True)\n")
         self.preloaded(*children.on_python(code), CONVPIN_PROFILE="engines")  # prints the same as the bare run
         child = self.preloaded(*children.on_python(code), same=False, **ASKING)
+        self.assertIn("is set", child.stderr)
         of = lambda text: text.splitlines()[2:]
         self.assertEqual(of(child.stdout), of(self.bare(*children.on_python(code)).stdout))
 
@@ -79,6 +79,7 @@ class Life(children.Case):
         code = "convlib.convlib_run(b'python')\nimport subprocess\nprint(subprocess.run(['/bin/sh', '-c', 'echo out; exit 3'], " \
                "capture_output=True), flush=True)"
         child = self.preloaded(*children.on_python(code), same=False, **ASKING)
+        self.assertIn("is set", child.stderr)
         self.assertIn(r"returncode=3, stdout=b'out\n', stderr=b''", child.stdout)
 
 

@@ -119,7 +119,7 @@ class Pin(children.Case):
                     self.assertEqual(child.stdout, self.bare("convclient", "--api", "graph", "--check", problem).stdout)
 
     def test_each_problem_for_itself(self):
-        problems = [PROBLEM, "x=[1,8,10,10] w=[8,4,3,3] float nchw pad=1,1", children.STRIDED]  # the second in 2 groups
+        problems = [PROBLEM, "x=[1,8,10,10] w=[8,4,3,3] float nchw pad=1,1 groups=2", children.STRIDED]
         child = self.preloaded("convclient", "--check", *problems, same=False, CONV_FWD_ALGO="GEMM", CONVPIN_PROFILE="off")
         self.assertEqual(len(child.of_type("problem")), 3)
         for line in range(3):

@@ -64,7 +64,7 @@ class Profile(children.Case):
                 with self.subTest(options, level=level):
                     child = self.profiled(*options, level=level, same=True)  # which compares the checksum
                     self.assertTrue(child.of_type("candidate"))
-                    self.assertGreater(len(child.trace), 10)  # it did run other things
+                    self.assertGreater(len(child.trace), 3)  # it did run other things
 
     def test_beta_is_tried_on_a_buffer_that_can_be_read(self):
         for api in APIS:
@@ -85,7 +85,7 @@ class Profile(children.Case):
         for api in APIS:
             child = self.profiled("--api", api, "--repeat", "3", same=True, STANDIN_CAPTURING="1")
             self.assertEqual(child.of_type("candidate") + child.of_type("try"), [])
-            self.assertEqual(len(child.trace), 3)
+            self.assertEqual((len(child.trace), child.log[-1]["calls"]), (3, 3))
 
     def test_no_memory(self):
         # a tenth of it holds the output (25088 bytes), but not algorithm 2's workspace as well

@@ -13,7 +13,9 @@ DEVICE = ("--device-json", children.STANDIN + "/h200-deviceprop.json")
 
 class RealLibrary(children.Case):
     def plan(self, request, *options, same=False):
-        return self.preloaded("convclient", *DEVICE, *options, PROBLEM, standin=False, same=same, CONV_FWD_ALGO=request)
+        child = self.preloaded("convclient", *DEVICE, *options, PROBLEM, standin=False, same=same, CONV_FWD_ALGO=request)
+        self.assertIn("convpin: forward algorithm requested: " + request, child.stderr)
+        return child
 
     def setUp(self):
         super().setUp()

@@ -103,7 +103,9 @@ class Refused(children.Case):
 
     def test_more_than_is_free_where_the_program_has_it_all_the_same(self):
         # As a framework with a pool of its own: little is free on the device, and yet it can allocate.
-        self.assert_set(self.pin("2", STANDIN_FREE_BYTES=100000), "im2col_gemm")
+        for benchmark in ((), ("--benchmark",)):
+            with self.subTest(benchmark):
+                self.assert_set(self.pin("2", *benchmark, STANDIN_FREE_BYTES=100000), "im2col_gemm")
 
     def test_a_refusal_is_not_the_next_problems(self):
         """One warning for each problem, none for what runs as asked."""
