@@ -87,7 +87,6 @@ cudnnStatus_t destroy(const Library& library, cudnnBackendDescriptor_t d) noexce
       const auto node = remove(d);
       if (node && node->plan) {
         flush(*node->plan);
-        plan_destroyed(*node->plan);
       } else if (node) {
         if (const auto* config = std::get_if<ConfigNode>(&node->what)) config_destroyed(*config);
       }
@@ -148,14 +147,26 @@ cudnnStatus_t finalize(const Library& library, cudnnBackendDescriptor_t d) noexc
 
 cudnnStatus_t execute(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor,
                       cudnnBackendDescriptor_t variant_pack) noexcept {
-  const cudnnStatus_t status = library.cudnnBackendExecute(handle, descriptor, variant_pack);
   Node* node = find(descriptor);
-  if (!node || !node->plan || !node->plan->state) return status;
+  if (!node || !node->plan || !node->plan->state) return library.cudnnBackendExecute(handle, descriptor, variant_pack);
   PlanNode& plan = *node->plan;
+  const bool first = plan.look.load(std::memory_order_relaxed) && !plan.reported.load(std::memory_order_relaxed);
+  // A program that times all plans finds that only the pin's run. Not at Finalize: what was built before the pin ran is
+  // what the program turns to where the pin does not fit its memory, or fails.
+  if (first && stands_back(plan)) {
+    set_last_error("convpin: not run, because the requested configuration runs");
+    return library.not_supported();
+  }
+  const cudnnBackendDescriptor_t replacement = plan.replacement.load(std::memory_order_acquire);
+  cudnnStatus_t status = library.cudnnBackendExecute(handle, replacement ? replacement : descriptor, variant_pack);
   constexpr std::uint64_t kCountEvery = 1 << 14;
   const std::uint64_t calls = plan.calls.fetch_add(1, std::memory_order_relaxed) + 1;
   if (status == CUDNN_STATUS_SUCCESS && !plan.look.load(std::memory_order_relaxed) && calls % kCountEvery != 0) return status;
   try {
+    if (status != CUDNN_STATUS_SUCCESS && first && replace_failed_pin(library, handle, descriptor, plan)) {
+      const cudnnStatus_t again = library.cudnnBackendExecute(handle, plan.replacement, variant_pack);
+      if (again == CUDNN_STATUS_SUCCESS) status = again;
+    }
     after_execute(library, handle, descriptor, plan, variant_pack, status);
   } catch (...) {
     plan.look = false;

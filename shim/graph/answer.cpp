@@ -36,7 +36,6 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
       if (!pins.configs.empty()) node.pinned_graph = graph;
       for (const auto& config : pins.configs) answer->slots.push_back({config, Answer::Role::Pin});
       answer->pins = pins.configs.size();
-      answer->tentative = pins.tentative;
       std::lock_guard hold(answer->state->lock);
       answer->state->unsupported_reason = pins.configs.empty() ? pins.reason : std::string();
     }
@@ -52,7 +51,6 @@ AnswerPointer copy_of(const Answer& prepared) {
   copy->state = prepared.state;
   copy->slots = prepared.slots;
   copy->pins = prepared.pins;
-  copy->tentative = prepared.tentative;
   return copy;
 }
 
@@ -104,8 +102,8 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   Answer* answer = plan.answer.get();
   if (answer) {
     std::lock_guard hold(answer->lock);
-    if (answer->slots[plan.slot].role == Answer::Role::Real && answer->pin_usable()) {
-      set_last_error("convpin: not built, because the requested configuration is usable");
+    if (answer->slots[plan.slot].role == Answer::Role::Real && answer->pin_ran()) {
+      set_last_error("convpin: not built, because the requested configuration runs");
       return library.not_supported();
     }
   }
@@ -124,7 +122,7 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
       set_last_error("convpin: the plan's workspace is over CONVPIN_WORKSPACE_LIMIT");
       return library.not_supported();
     }
-    ++slot.plans;
+    slot.built = true;
   }
   const Descriptor config = config_of_plan(library, descriptor);
   if (config) {
@@ -139,17 +137,41 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   return status;
 }
 
+bool stands_back(const PlanNode& plan) {
+  if (!plan.answer) return false;
+  std::lock_guard hold(plan.answer->lock);
+  return plan.answer->slots[plan.slot].role == Answer::Role::Real && plan.answer->pin_ran();
+}
+
+bool replace_failed_pin(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan) {
+  if (!plan.answer) return false;
+  std::lock_guard hold(plan.answer->lock);
+  auto& slots = plan.answer->slots;
+  if (slots[plan.slot].role != Answer::Role::Pin || plan.reported || plan.replacement) return false;
+  slots[plan.slot].failed = true;
+  const Descriptor config = config_of_plan(library, descriptor);
+  const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
+  if (!graph) return false;
+  for (const auto& slot : slots) {
+    if (slot.role != Answer::Role::Real || !slot.given || std::find(plan.dropped.begin(), plan.dropped.end(), slot.config) != plan.dropped.end())
+      continue;
+    Plan own = build_plan(library, graph.get(), slot.config, {handle, nullptr});
+    if (own.status != CUDNN_STATUS_SUCCESS || own.workspace_bytes > plan.workspace_bytes) continue;
+    const Descriptor own_config = config_of_plan(library, own.descriptor.get());
+    plan.config = slot.config;
+    plan.notes = read_notes(library, own_config.get());
+    plan.ran = to_tag(plan.config);
+    plan.replacement_owner = std::move(own.descriptor);
+    plan.replacement = plan.replacement_owner.get();
+    return true;
+  }
+  return false;
+}
+
 void config_destroyed(const ConfigNode& node) {
   if (!node.answer) return;
   std::lock_guard hold(node.answer->lock);
   node.answer->slots[node.slot].alive = false;
-}
-
-void plan_destroyed(PlanNode& plan) {
-  if (!plan.answer || !plan.state) return;
-  std::lock_guard hold(plan.answer->lock);
-  Answer::Slot& slot = plan.answer->slots[plan.slot];
-  if (slot.plans > 0) --slot.plans;  // one that ran is remembered by `ran`
 }
 
 void plan_failed(PlanNode& plan) {
@@ -161,7 +183,7 @@ void plan_failed(PlanNode& plan) {
 void plan_ran(PlanNode& plan) {
   if (!plan.answer) return;
   std::lock_guard hold(plan.answer->lock);
-  plan.answer->slots[plan.slot].ran = true;
+  if (!plan.replacement) plan.answer->slots[plan.slot].ran = true;
 }
 
 std::optional<EngineConfig> framework_choice(const PlanNode& plan) {
@@ -182,7 +204,7 @@ std::vector<EngineConfig> dropped_by_framework(const PlanNode& plan) {
   const bool any_alive = std::any_of(slots.begin(), slots.end(), [](const auto& s) { return s.alive; });
   if (!any_alive) return out;  // a framework that copied what it needs and let all go: nothing can be told
   for (const auto& slot : slots)
-    if (slot.given && !slot.alive && slot.plans == 0 && !slot.ran) out.push_back(slot.config);
+    if (slot.given && !slot.alive && !slot.built) out.push_back(slot.config);
   return out;
 }
 
@@ -229,13 +251,13 @@ Choice choice_of(const Library& library, const PlanNode& plan) {
   const Answer& answer = *plan.answer;
   const auto begin = answer.slots.begin(), end = begin + static_cast<std::ptrdiff_t>(answer.pins);
   const std::string first = begin == end ? "it" : to_tag(begin->config);
-  if (answer.tentative)
-    choice.reason = first + " needs more workspace than there is free memory";
-  else if (std::any_of(begin, end, [](const auto& s) { return s.failed; }))
-    choice.reason = first + " was built, but failed or did not run";
+  if (std::any_of(begin, end, [](const auto& s) { return s.failed; }))
+    choice.reason = first + " was built, but failed to run";
+  else if (std::any_of(begin, end, [](const auto& s) { return s.built; }))
+    choice.reason = first + " was built and then dropped by the program (it may need more workspace than there is memory)";
   else if (std::any_of(begin, end, [](const auto& s) { return s.given; }))
     choice.reason = first + " was dropped by the program itself (its filter on numerical notes, such as TF32 or determinism, "
-                            "or its memory)";
+                            "or on memory)";
   else
     choice.reason = "the program did not take " + first;
   return choice;

@@ -9,11 +9,16 @@ namespace convpin::graph {
 cudnnStatus_t answer_query(const Library&, cudnnBackendDescriptor_t heuristics, HeuristicsNode&, std::int64_t requested,
                            std::int64_t* count, cudnnBackendDescriptor_t* values);
 
-// Finalize of a plan: refuses the real list's plans while a pin is usable, then reads back what was built.
+// Finalize of a plan: refuses the real list's plans once a pin has run, else reads back what was built.
 cudnnStatus_t finalize_plan(const Library&, cudnnBackendDescriptor_t, PlanNode&);
+// Whether a plan that has not run yet leaves the field to a pin of the same list that has.
+bool stands_back(const PlanNode&);
+
+// After a failed first execution of a pin's plan: builds the framework's own choice, in the workspace that the program
+// gave for the pin, and puts it into the pin's place. Not every framework turns to its next plan by itself.
+bool replace_failed_pin(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, PlanNode&);
 
 void config_destroyed(const ConfigNode&);
-void plan_destroyed(PlanNode&);
 void plan_failed(PlanNode&);
 void plan_ran(PlanNode&);
 

@@ -118,10 +118,9 @@ void note(PlanNode& p, cudnnBackendAttributeName_t name, std::int64_t count, con
 
 }  // namespace
 
-bool Answer::pin_usable() const {
-  if (tentative) return false;
+bool Answer::pin_ran() const {
   return std::any_of(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(pins),
-                     [](const Slot& s) { return !s.failed && (s.ran || s.plans > 0); });
+                     [](const Slot& s) { return !s.failed && s.ran; });
 }
 
 Node* find(cudnnBackendDescriptor_t d) noexcept { return nodes.find(d); }
@@ -178,7 +177,14 @@ void each_plan(const std::function<void(PlanNode&)>& visit) {
   });
 }
 
-void renew_locks_in_child() noexcept { new (&nodes_lock) std::mutex; }
+void renew_in_child() noexcept {
+  new (&nodes_lock) std::mutex;
+  nodes.each([](Node& node) {
+    if (!node.plan) return;
+    node.plan->flushed = node.plan->calls;  // the parent's
+    node.plan->look = node.plan->state != nullptr;
+  });
+}
 
 void note_attribute(Node& node, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
                     const void* values) {

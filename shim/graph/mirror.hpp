@@ -72,8 +72,8 @@ struct GraphNode {
 };
 
 // What we answered to one query of the heuristics, and what became of each configuration in it: our pins first, then
-// the real list. A framework that drops our pins (its numerical filter, memory) finds its own choice behind them; a
-// framework that times everything finds that the rest builds no plan while a pin is usable.
+// the real list. A framework that drops our pins (its numerical filter, memory, a failure) finds its own choice behind
+// them; a framework that times everything finds that the rest does not run once a pin has.
 struct Answer {
   enum class Role : std::uint8_t { Pin, Real };
   struct Slot {
@@ -81,7 +81,7 @@ struct Answer {
     Role role = Role::Real;
     bool given = false;        // the application holds a descriptor for it
     bool alive = false;        // ... which it has not destroyed
-    int plans = 0;             // plans that were built from it and not destroyed before they ran
+    bool built = false;        // a plan was built from it
     bool ran = false;
     bool failed = false;       // its plan or its execution failed
   };
@@ -90,9 +90,8 @@ struct Answer {
   ProblemState* state = nullptr;
   std::vector<Slot> slots;
   std::size_t pins = 0;
-  bool tentative = false;      // a pin may not fit into memory: the real list stays open beside it
 
-  bool pin_usable() const;     // under lock
+  bool pin_ran() const;        // under lock
 };
 using AnswerPointer = std::shared_ptr<Answer>;
 
@@ -133,6 +132,9 @@ struct PlanNode {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<bool> look{false};            // the next execution is not yet routine
   std::atomic<bool> reported{false};
+  // Where a pin's plan was built but its execution failed: the framework's own choice, which runs instead.
+  std::atomic<cudnnBackendDescriptor_t> replacement{nullptr};
+  Descriptor replacement_owner;
 };
 
 struct Node {
@@ -157,7 +159,7 @@ void each_plan(const std::function<void(PlanNode&)>&);
 
 // Copies an attribute that the application set, as far as it matters.
 void note_attribute(Node&, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, std::int64_t count, const void* values);
-void renew_locks_in_child() noexcept;
+void renew_in_child() noexcept;   // after fork
 // Describes the graph; null where it is not exactly one convolution with pointwise operations behind it.
 GraphPointer describe(const Library&, const GraphNode&);
 

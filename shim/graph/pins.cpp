@@ -93,7 +93,6 @@ Pins possible_pins(const Library& library, const Problem& problem, const Request
     out.configs.assign(wanted.begin() + static_cast<std::ptrdiff_t>(i), wanted.end());
     return out;
   }
-  out.tentative = !unlikely.empty();
   out.configs = std::move(unlikely);
   return out;
 }

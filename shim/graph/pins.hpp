@@ -30,9 +30,9 @@ bool satisfies(const Request&, const Problem&, std::size_t cudnn_version, const 
 struct Pins {
   std::vector<EngineConfig> configs;   // the first builds a plan here; empty: none does
   std::string reason;                  // why none: of the last that was tried
-  bool tentative = false;              // its workspace may not fit into the free memory
 };
-// Finds the first configuration that builds, within the workspace limit, by scratch plans.
+// Finds the first configuration that builds, within the workspace limit, by scratch plans. What may not fit into the
+// free memory comes last.
 Pins possible_pins(const Library&, const Problem&, const Request&, cudnnBackendDescriptor_t graph, const Target&,
                    const std::vector<Listed>& heuristics);
 

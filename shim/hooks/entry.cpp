@@ -16,7 +16,7 @@
 namespace convpin {
 
 const AtEnd at_end_hooks[3] = {
-    {graph::flush_live_plans, nullptr, graph::renew_locks_in_child},
+    {graph::flush_live_plans, nullptr, graph::renew_in_child},
     {legacy::flush_counts, nullptr, nullptr},
     {nullptr, measuring_summary, renew_lock_in_child},
 };

@@ -310,6 +310,7 @@ cudnnStatus_t query(const Library& library, const Descriptors& d, const char* fu
     all.resize(static_cast<std::size_t>(count));
     std::vector<Candidate> got;
     for (const auto& result : all) got.push_back(candidate_of(result));
+    announce(state);
     record(query_record(state.id, function, got));
     if (const auto first = std::find_if(all.begin(), all.end(), ok); first != all.end()) state.own_choice = first->algo;
     if (pinned(state) >= 0) pins_first(library, d, state, all);

@@ -111,11 +111,13 @@ std::string silence_explained(const std::function<const char*(const char*)>& get
   };
   if (is_set("CONVPIN_DISABLE")) return {};
   if (!is_set("CONV_FWD_ALGO") && !is_set("CONVPIN_CONFIG") && !is_set("CONVPIN_LOG") && !is_set("CONVPIN_PROFILE")) return {};
+  const bool cuda = loaded("libcuda.so.1");
+  const bool cudnn = loaded("libcudnn.so.9") || loaded("libcudnn.so.8");
+  if (!cuda && !cudnn) return {};
   // A framework's worker processes (Python's multiprocessing, torch.compile's) import cuDNN and have nothing to tell.
   const std::string command = command_line();
   for (const char* worker : {"multiprocessing", "compile_worker"})
     if (command.find(worker) != std::string::npos) return {};
-  const bool cuda = loaded("libcuda.so.1");
   if (cuda) {  // a worker process that imports the framework but never uses the GPU has nothing to tell
     using Get = CUresult (*)(CUcontext*);
     void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -123,12 +125,11 @@ std::string silence_explained(const std::function<const char*(const char*)>& get
     CUcontext context = nullptr;
     if (!current || current(&context) == CUDA_ERROR_NOT_INITIALIZED) return {};
   }
-  if (loaded("libcudnn.so.9") || loaded("libcudnn.so.8"))
+  if (cudnn)
     return "convpin: 0 convolutions reached: cuDNN is loaded, but nothing was called through its linked functions "
            "(no convolution ran, or the program looks cuDNN up with dlsym)\n";
-  return cuda ? "convpin: 0 convolutions reached: this program uses the GPU without a shared libcudnn "
-                "(not used at all, or linked statically)\n"
-              : "";
+  return "convpin: 0 convolutions reached: this program uses the GPU without a shared libcudnn "
+         "(not used at all, or linked statically)\n";
 }
 
 }  // namespace convpin

@@ -25,28 +25,34 @@ std::atomic<ProblemState*> buckets[kBuckets];
 std::mutex registry_lock;        // guards appending, and what follows
 ProblemId last_id = 0;
 int tables_printed = 0;
+std::atomic<bool> forked{false};
 
 const char* environment(const char* name) { return secure_getenv(name); }
 
-std::string working_directory() {
-  char path[4096];
-  return getcwd(path, sizeof path) ? path : "";
+// Relative paths in the settings are meant from where the program was started, and programs change directory before
+// their first convolution. So this one system call, and nothing else, is made when the library is loaded.
+char start_directory[4096];
+__attribute__((constructor)) void note_start_directory() {
+  if (!getcwd(start_directory, sizeof start_directory)) start_directory[0] = '\0';
 }
 
 // After fork the child is alone with copies of our locks, in whatever state other threads had them.
 void renew_in_child() {
+  forked = true;
   new (&make_lock) std::mutex;
   new (&registry_lock) std::mutex;
   for (const AtEnd& hook : at_end_hooks)
-    if (hook.renew_locks) hook.renew_locks();
+    if (hook.renew) hook.renew();
   Runtime* r = instance.load();
   if (!r) return;
   new (&r->log_lock) std::mutex;
   each_problem([](ProblemState& p) {
     new (&p.lock) std::mutex;
-    p.calls = 0;                // the parent's calls are the parent's to report
+    p.calls = 0;                // what the parent met and ran is the parent's to report
     for (auto& calls : p.calls_of) calls = 0;
-    for (auto& ran : p.ran) ran.calls = ran.calls_logged = 0;
+    p.ran.clear();
+    p.seen = 0;
+    p.announced = false;
   });
 }
 
@@ -54,7 +60,7 @@ Runtime* make_runtime() noexcept {
   auto* made = new (std::nothrow) Runtime;
   if (!made) return nullptr;
   try {
-    made->settings = load_settings(environment, working_directory());
+    made->settings = load_settings(environment, start_directory);
     made->ranks = ranks_of(environment);
     made->log.set_pattern(made->settings.log_path);
     made->idle = made->settings.idle();
@@ -110,10 +116,14 @@ struct Where {
 };
 std::atomic<const Where*> where{nullptr};  // set at the first meeting, for the header
 
+// Of the problems that ran; where none did, of those that were met.
 Totals totals() {
+  bool any_ran = false;
+  each_problem([&](ProblemState& p) { any_ran = any_ran || p.calls > 0; });
   Totals t;
   each_problem([&](ProblemState& p) {
     const auto calls = p.calls.load();
+    if (!p.announced || (any_ran && calls == 0)) return;
     const auto choice = p.choice.load();
     ++t.problems;
     t.calls += calls;
@@ -139,6 +149,7 @@ __attribute__((destructor)) void at_end() {
       if (hook.summary) summary += hook.summary();
     }
     const Totals t = totals();
+    if (t.problems == 0 && forked) return;  // a child that came by fork and convolved nothing has nothing to tell
     if (t.problems == 0) say_settings(made->settings);
     if (made->log.wanted()) {
       log_counts();
@@ -200,8 +211,14 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
     bucket.store(added, std::memory_order_release);
   }
   if (first) say_settings(r.settings);
-  record(problem_record(added->id, problem, name_of(api), device_of_process(library), cudnn_version_text(library)));
+  announce(*added);
   return added;
+}
+
+void announce(ProblemState& state) {
+  if (state.announced.exchange(true)) return;
+  const Where* known = where.load();
+  if (known) record(problem_record(state.id, state.problem, name_of(state.api), known->device, known->cudnn_version));
 }
 
 void record(const std::string& line) {
@@ -253,6 +270,7 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
     say_it = !kind_known;  // the same engine with other knobs, or for another alignment: in the log only
   }
   state.choice = choice.kind;
+  announce(state);
   record(choice_record(state.id, choice, ran));
   if (!say_it || choice.kind == ChoiceKind::LeftAlone) return;
   // "is set" for each of a hundred problems says nothing new: the first three, then the table's lines and the end line.
@@ -261,6 +279,7 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
 }
 
 void report_profile(ProblemState& state, const std::vector<Candidate>& candidates, const Library& library) {
+  announce(state);
   for (const auto& candidate : candidates) record(candidate_record(state.id, candidate));
   if (!runtime().settings.log_table) return;
   bool full = false;

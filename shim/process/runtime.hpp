@@ -32,6 +32,7 @@ struct ProblemState {
   std::atomic<ProfileState> profile{ProfileState::NotWanted};
   std::atomic<std::uint64_t> calls{0};
   std::atomic<ChoiceKind> choice{ChoiceKind::LeftAlone};
+  std::atomic<bool> announced{false};         // its problem record is in this process's log
   ProblemState* next_in_bucket = nullptr;
 
   // Legacy API: what ran is an algorithm number, known at each call without a look-up.
@@ -73,6 +74,8 @@ Runtime& runtime() noexcept;
 // `library` tells cuDNN's version, and with it the GPU. Null only when memory is out.
 ProblemState* meet(const Problem&, Api, const Library&);
 void each_problem(const std::function<void(ProblemState&)>&);
+// Writes the problem's record where this process's log has none yet: before any other record of it.
+void announce(ProblemState&);
 // Without a lock: null if it was never met.
 ProblemState* find_problem(const Problem&, Api) noexcept;
 
@@ -88,7 +91,7 @@ void report_choice(ProblemState&, const Choice&, const Candidate& ran, const Lib
 struct AtEnd {
   void (*flush)() = nullptr;                  // brings the problems' counts up to date
   std::string (*summary)() = nullptr;         // a line of its own
-  void (*renew_locks)() noexcept = nullptr;   // in a forked child
+  void (*renew)() noexcept = nullptr;         // in a forked child
 };
 extern const AtEnd at_end_hooks[3];           // shim/hooks/entry.cpp
 // Says `candidates` as a table (the first three problems) or as a line, and logs them.

@@ -232,8 +232,8 @@ std::string measuring_summary() {
   if (problems == 0) return {};
   std::string line = "convpin: profiling " + std::to_string(problems) + (problems == 1 ? " problem" : " problems") + " took " +
                      four_digits(spent_seconds()) + " s";
-  if (candidates_cut > 0) line += "; the budget cut " + std::to_string(candidates_cut) + " candidates";
-  if (problems_cut > 0) line += "; " + std::to_string(problems_cut) + " problems were not profiled";
+  if (candidates_cut > 0) line += "; candidates cut by the budget: " + std::to_string(candidates_cut);
+  if (problems_cut > 0) line += "; problems not profiled: " + std::to_string(problems_cut);
   return line + "\n";
 }
 

@@ -187,11 +187,14 @@ def main():
         out.write(f"Measured {runs.versions()}; `tests/gpu/pytorch_matrix.py`\n\n")
         heads = [f"{kind[0]} {size}×{size} {layout}" for kind, size, layout in COMBOS]
         out.write("| algorithm | path | benchmark | " + " | ".join(heads) + " |\n|" + " --- |" * (len(heads) + 3) + "\n")
+        def row(a, api, b):
+            found = [cells.get((a, api, b, k[0], size, layout), ("failed", 0, "")) for k, size, layout in COMBOS]
+            return [f"set, {c[2].split('_')[0].split(' ')[0]}" if c[0] == "set" else c[0] for c in found]
         for a in range(8):
-            for api, b in CASES:
-                row = [cells.get((a, api, b, k[0], s, l), ("failed", 0, "")) for k, s, l in COMBOS]
-                out.write(f"| {a} | {api} | {'on' if b else 'off'} | " + " | ".join(
-                    f"set ({r[2].split(' ')[0].split('_')[0]})" if r[0] == "set" else r[0] for r in row) + " |\n")
+            for api in ("graph", "legacy"):
+                off, on = row(a, api, False), row(a, api, True)
+                for benchmark, found in ([("off and on", off)] if off == on else [("off", off), ("on", on)]):
+                    out.write(f"| {a} | {api} | {benchmark} | " + " | ".join(found) + " |\n")
         out.write("\nRefused, with the reason; each confirmed by running it directly:\n\n")
         for (a, api, reason), where in sorted(refusals.items()):
             out.write(f"- {a}, {api}: {reason}: {', '.join(sorted(set(where)))}\n")

@@ -6,7 +6,6 @@ recurse; something is torn down before a program's last convolution; a process t
 """
 import re
 import subprocess
-import unittest
 
 import children
 

@@ -4,8 +4,6 @@
 Would fail when: a pin holds in one of them only; a benchmarking program times and takes something else than the pin; a
 graph with fused operations, whose engines are numbered apart, is given the algorithm table of the plain convolution.
 """
-import unittest
-
 import children
 from children import LEGACY_RUNS, PROBLEM
 

@@ -3,8 +3,6 @@
 Would fail when: the library's idea of a framework is ours only: a pin is not seen, timed or kept by the real builders,
 their filters (TF32, determinism, workspace) find nothing behind a dropped pin, or a list is counted otherwise than filled.
 """
-import unittest
-
 import children
 from children import PROBLEM
 
@@ -23,7 +21,8 @@ class Frontend(children.Case):
                 with self.subTest(arguments):
                     bare = self.bare(*arguments, **more)
                     self.assertEqual(bare.status, 0, bare.stderr)
-                    child = self.preloaded(*arguments, same=same and not mode, CONV_FWD_ALGO=request, CONVPIN_PROFILE="off", **more)
+                    child = self.preloaded(*arguments, same=same and not mode, CONV_FWD_ALGO=request,
+                                           CONVPIN_PROFILE="off", **more)
                     yield child, bare
 
     def test_pinned(self):

@@ -3,8 +3,6 @@
 Would fail when: a number, name or tag is not understood or means another algorithm; "set" is said where another engine
 ran; an algorithm that is not possible is not refused with its reason; the output is not that algorithm's.
 """
-import unittest
-
 import children
 from children import LEGACY_RUNS, PROBLEM
 

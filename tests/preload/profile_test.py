@@ -6,7 +6,6 @@ documented one; more than three are printed.
 """
 import re
 import signal
-import unittest
 
 import children
 from children import LEGACY_RUNS, PROBLEM
@@ -35,8 +34,8 @@ class Profile(children.Case):
                 self.assertEqual(self.status_of(child), want)
                 for c in child.of_type("candidate"):
                     ok = c["status"] == "ok"
-                    self.assertEqual((ok, ok, ok), (c["time_us"] is not None, c["samples"] == 5, c["workspace_bytes"] is not None))
-                    self.assertEqual(ok, c["reason"] is None)
+                    self.assertEqual((ok, ok), (c["time_us"] is not None, c["workspace_bytes"] is not None))
+                    self.assertEqual((ok, ok), (c["samples"] == 5, c["reason"] is None))
                     if ok:
                         self.assertLess(c["error"], 1e-5)
                         self.assertGreaterEqual(c["time_us_iqr"], 0)
@@ -59,7 +58,8 @@ class Profile(children.Case):
 
     def test_the_output_is_bit_for_bit_the_same(self):
         for options in (("--api", "graph"), ("--api", "legacy"), ("--api", "legacy", "--fixed", "2"), ("--beta", "1"),
-                        ("--api", "legacy", "--beta", "1"), ("--bias-relu",), ("--api", "legacy", "--bias-relu"), ("--repeat", "3")):
+                        ("--api", "legacy", "--beta", "1"), ("--bias-relu",), ("--api", "legacy", "--bias-relu"),
+                        ("--repeat", "3")):
             for level in ("algorithms", "engines"):
                 with self.subTest(options, level=level):
                     child = self.profiled(*options, level=level, same=True)  # which compares the checksum
@@ -122,7 +122,8 @@ class Profile(children.Case):
                 self.assertEqual({c["problem_id"] for c in child.of_type("candidate")}, {1})
                 self.assertEqual(len(child.trace), 2)
                 self.assertRegex(child.stderr, "profile's budget of 0 s is used up: further problems run without a profile")
-                self.assertRegex(child.stderr, r"convpin: profiling 1 problem took .* s; the budget cut \d+ candidates; 1 problem")
+                self.assertRegex(child.stderr, r"profiling 1 problem took .*; candidates cut by the budget: \d+; "
+                                               r"problems not profiled: 1")
 
     def test_a_try_precedes_each_launch_and_explains_a_crash(self):
         child = self.profiled(CONV_FWD_ALGO="0")
@@ -130,7 +131,8 @@ class Profile(children.Case):
         self.assertEqual(tried, [c["engine"].split("_")[0] for c in child.of_type("candidate") if c["status"] == "ok"])
         for api, crash, algorithm in (("graph", "eng2", 2), ("legacy", "algo3", 3)):
             with self.subTest(api):
-                env = children.environment(LD_PRELOAD=children.LIBRARY, STANDIN_CRASH=crash, CONVPIN_LOG="crash.jsonl", CONV_FWD_ALGO="0")
+                env = children.environment(LD_PRELOAD=children.LIBRARY, CONV_FWD_ALGO="0", CONVPIN_LOG="crash.jsonl",
+                                           STANDIN_CRASH=crash)
                 dead = children.execute(("convclient", "--api", api, PROBLEM), self.folder, env)
                 self.assertEqual(dead.status, -signal.SIGKILL)
                 log = children.read_log(self.folder / "crash.jsonl")
@@ -164,8 +166,8 @@ class Profile(children.Case):
         problems = [f"x=[1,8,{8 + n},8] w=[8,8,3,3] float nchw pad=1,1" for n in range(5)]
         child = self.preloaded("convclient", *problems, same=False, CONV_FWD_ALGO="2")
         self.assertEqual(child.stderr.count("  algo  "), 3)
-        self.assertEqual(len(re.findall(r"^convpin: forward x=\[1,8,1[12],8\].*: 2 GEMM eng2 .*\(requested\); fastest .* of 8 supported$",
-                                        child.stderr, re.M)), 2)
+        line = r"^convpin: forward x=\[1,8,1[12],8\].*: 2 GEMM eng2 .*\(requested\); fastest .* of 8 supported$"
+        self.assertEqual(len(re.findall(line, child.stderr, re.M)), 2)
         self.assertEqual({c["problem_id"] for c in child.of_type("candidate")}, {1, 2, 3, 4, 5})
         self.assertEqual({what for _, _, what in child.trace} - set(LEGACY_RUNS.values()), set())
 

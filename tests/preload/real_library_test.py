@@ -3,8 +3,6 @@
 Would fail when: the substitution does not survive the real library (configurations that do not finalize, a plan of another
 engine); a pin that is impossible on the described GPU leaves the program without a plan.
 """
-import unittest
-
 import children
 from children import PROBLEM
 

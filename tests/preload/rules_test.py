@@ -4,8 +4,6 @@ Would fail when: not the first matching rule wins; a pattern matches another pro
 CONV_FWD_ALGO does not come before the files, or does not say what it shadows; a path is taken relative to where the
 program is later instead of where it was started.
 """
-import unittest
-
 import children
 from children import PROBLEM, STRIDED
 
@@ -29,7 +27,8 @@ class Rules(children.Case):
         return [(c["requested"], c["choice"], c["rule"]) for c in child.of_type("choice")]
 
     def test_the_first_match_wins_for_each_problem(self):
-        self.write("pins.toml", rules(("stride=2,2", 2), ("w=[*,*,1,1]", '"eng28"'), ("x=[2,*,*,*] float32", '"direct"'), ("", 0)))
+        self.write("pins.toml", rules(("stride=2,2", 2), ("w=[*,*,1,1]", '"eng28"'), ("x=[2,*,*,*] float32", '"direct"'),
+                                      ("", 0)))
         child = self.run_all(PROBLEM, STRIDED, POINTWISE, CONVPIN_CONFIG="pins.toml")
         self.assertEqual(self.requests(child), [("3 (DIRECT)", "set", "pins.toml:8:1"), ("2 (GEMM)", "set", "pins.toml:2:1"),
                                                 ("eng28", "set", "pins.toml:5:1")])
@@ -47,7 +46,8 @@ class Rules(children.Case):
                 self.assertEqual(child.trace[1:], self.bare("convclient", "--api", api, "--check", STRIDED).trace)
 
     def test_what_does_not_match_is_left_alone(self):
-        self.write("pins.toml", rules(("half", 2), ("nhwc", 2), ("groups=2", 2), ("w=[*,*,5,5]", 2), ("x=[2,16,14,14] pad=0,0", 2)))
+        self.write("pins.toml", rules(("half", 2), ("nhwc", 2), ("groups=2", 2), ("w=[*,*,5,5]", 2),
+                                      ("x=[2,16,14,14] pad=0,0", 2)))
         child = self.run_all(PROBLEM, same=True, CONVPIN_CONFIG="pins.toml")
         self.assertEqual(self.requests(child), [(None, "left_alone", None)])
 

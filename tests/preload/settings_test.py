@@ -5,7 +5,6 @@ list what is allowed; it changes what the program computes; CONVPIN_STRICT does 
 CONVPIN_DISABLE leaves a trace.
 """
 import os
-import unittest
 
 import children
 from children import PROBLEM
@@ -21,7 +20,8 @@ VARIABLES = [
 ]
 FILES = [
     ("unknown key", "version = 1\ncolour = 3\n", 2, ["'colour'", "workspace_limit"]),
-    ("unknown key in a rule", 'version = 1\n[[rule]]\nalgorithm = "GEMM"\nalgo = 1\n', 3, ["'algorithm'", "algo, operation, problem"]),
+    ("unknown key in a rule", 'version = 1\n[[rule]]\nalgorithm = "GEMM"\nalgo = 1\n', 3,
+     ["'algorithm'", "algo, operation, problem"]),
     ("wrong type", "version = 1\n[log]\npath = 3\n", 3, ["log.path", "a string", "integer"]),
     ("bad value", 'version = 1\n[profile]\nlevel = "most"\n', 3, ["'most'", "off, algorithms, engines"]),
     ("bad algorithm", 'version = 1\n[[rule]]\nalgo = "fast"\n', 3, ["'fast'", "IMPLICIT_GEMM"]),

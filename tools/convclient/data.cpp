@@ -37,12 +37,6 @@ bool can_hold(DataType type) {
          type == DataType::BFloat16;
 }
 
-std::size_t bytes_of(const Tensor& t) {
-  std::int64_t last = 0;
-  for (int d = 0; d < t.rank; ++d) last += (t.dims[d] - 1) * t.strides[d];
-  return static_cast<std::size_t>(last + 1) * convpin::size_of(t.type);
-}
-
 std::int64_t elements_of(const Tensor& t) {
   std::int64_t n = 1;
   for (int d = 0; d < t.rank; ++d) n *= t.dims[d];

@@ -13,7 +13,6 @@ using Bytes = std::vector<std::byte>;
 
 bool can_hold(convpin::DataType);  // float, double, half, bfloat16: what the functions below know
 
-std::size_t bytes_of(const convpin::Tensor&);      // from the first element to the last, gaps included
 std::int64_t elements_of(const convpin::Tensor&);  // product of the dims
 
 double read(convpin::DataType, const Bytes&, std::int64_t at);  // `at` counts elements
