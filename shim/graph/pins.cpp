@@ -1,7 +1,9 @@
 #include "shim/graph/pins.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "shim/hooks/reason.hpp"
 #include "shim/profile/driver.hpp"
 
 namespace convpin::graph {
@@ -72,11 +74,12 @@ Pins possible_pins(const Library& library, const Problem& problem, const Request
   out.reason = "a graph with operations fused behind the convolution numbers its engines apart, and none is known to be "
                "this algorithm; an engine can be named (eng10)";
   std::vector<EngineConfig> unlikely;  // they build, but may not fit into memory
+  std::optional<std::size_t> refused;  // the last that cuDNN refused
   const auto wanted = wanted_configs(request, problem, library.version, heuristics);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Plan plan = build_plan(library, graph, wanted[i], target);
     if (plan.status != CUDNN_STATUS_SUCCESS) {
-      out.reason = to_tag(wanted[i]) + ": " + plan.reason;
+      refused = i;
       continue;
     }
     if (limit >= 0 && plan.workspace_bytes > limit) {
@@ -94,6 +97,10 @@ Pins possible_pins(const Library& library, const Problem& problem, const Request
     return out;
   }
   out.configs = std::move(unlikely);
+  if (out.configs.empty() && refused) {
+    const ReasonScope listening(library, Listen::Yes);  // again, to hear why
+    out.reason = to_tag(wanted[*refused]) + ": " + build_plan(library, graph, wanted[*refused], target).reason;
+  }
   return out;
 }
 

@@ -165,7 +165,7 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
 std::vector<Candidate> profile(const Library& library, const Driver& driver, CUstream stream, const Caller& caller,
                                cudnnBackendDescriptor_t descriptor, const PlanNode& plan) {
   const CudaScope scope(driver);
-  const ReasonScope words(library);
+  const ReasonScope words(library, Listen::Yes);
   const Descriptor config = config_of_plan(library, descriptor);
   const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
   if (!graph) return {};

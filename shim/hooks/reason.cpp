@@ -75,19 +75,18 @@ std::string best_reason(const std::string& lines) {
   return {};
 }
 
-ReasonScope::ReasonScope(const Library& library) : library_(library), outer_(collecting) {
+ReasonScope::ReasonScope(const Library& library, Listen listen) : library_(library), outer_(collecting) {
   collecting = &collected_;
-  if (outer_ || !may_collect(library)) return;
+  if (listen == Listen::No || !may_collect(library)) return;
   installed = true;
   switched_on_ = library.cudnnSetCallback(CUDNN_SEV_WARNING_EN | CUDNN_SEV_ERROR_EN, nullptr, collect) == CUDNN_STATUS_SUCCESS;
 }
 
 ReasonScope::~ReasonScope() {
   collecting = outer_;
-  if (outer_) return;
   // Mask 0 with our function, not the initial (0, null): that switches on cuDNN's own printing to stderr.
   if (switched_on_ && !application_has_callback) library_.cudnnSetCallback(0, nullptr, collect);
-  if (library_.cudnnGetLastErrorString) {
+  if (!outer_ && library_.cudnnGetLastErrorString) {
     char drained[8];  // reading empties it
     library_.cudnnGetLastErrorString(drained, sizeof drained);
   }

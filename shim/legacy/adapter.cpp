@@ -41,7 +41,7 @@ int math_type(const Library& library, const Descriptors& d) {
 
 // Bytes that `algorithm` needs here, or nothing where cuDNN refuses it; `reason` then says why.
 std::optional<std::int64_t> needed(const Library& library, const Descriptors& d, int algorithm, std::string* reason) {
-  const ReasonScope words(library);
+  const ReasonScope words(library, reason ? Listen::Yes : Listen::No);
   std::size_t bytes = 0;
   const auto status = library.cudnnGetConvolutionForwardWorkspaceSize(
       d.handle, d.x, d.w, d.convolution, d.y, static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), &bytes);
@@ -64,7 +64,8 @@ std::optional<std::int64_t> needed_by_pin(const Library& library, const Descript
   if ((cached & ~refused & ~bytes_mask) == key)
     return cached & refused ? std::nullopt : std::optional(static_cast<std::int64_t>(cached & bytes_mask));
   std::string reason;
-  auto bytes = needed(library, d, pinned(state), &reason);
+  auto bytes = needed(library, d, pinned(state), nullptr);
+  if (!bytes) needed(library, d, pinned(state), &reason);  // again, to hear why
   if (bytes && !within_limit(*bytes)) {
     reason = "it needs a workspace of " + std::to_string(*bytes) + " bytes, more than the limit of " +
              std::to_string(runtime().settings.workspace_limit);

@@ -57,7 +57,7 @@ void profile(const Library& library, const Descriptors& d, ProblemState& state, 
   --runtime().wanted_profiles;
   if (turn.refusal() != MeasuringTurn::Refusal::None) return;
 
-  const ReasonScope words(library);
+  const ReasonScope words(library, Listen::Yes);
   Subject subject;
   subject.stream = stream;
   subject.outputs = {{bytes_of(state.problem.y), state.problem.y.type, reads_output(state.problem, call.beta)}};
