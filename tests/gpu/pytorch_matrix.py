@@ -82,10 +82,14 @@ def run_case(algorithm, api, benchmark, folder):
     if status != 0:
         return algorithm, api, benchmark, None, None, err[-2000:]
     seen = {r["problem"]: r for r in map(json.loads, out.splitlines())}
-    choices = {}
+    # With benchmark every plan that is timed leaves a choice; the one that stays is called most.
+    choices, calls = {}, {}
     for r in runs.read_log(log):
         if r["type"] == "choice":
-            choices[r["problem"]] = r      # the last: what runs in the end
+            choices.setdefault(r["problem"], {})[r["ran"]] = r
+        if r["type"] == "count":
+            calls[r["problem"], r["ran"]] = r["calls"]
+    choices = {problem: max(ways.values(), key=lambda r: calls.get((problem, r["ran"]), 0)) for problem, ways in choices.items()}
     return algorithm, api, benchmark, seen, choices, err
 
 
