@@ -3,7 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cudnn_wheel=nvidia-cudnn-cu13==9.19.0.56
-cuda_wheels="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88"
+cuda_wheels="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85"
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 
