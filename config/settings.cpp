@@ -32,7 +32,10 @@ class Loader {
 #undef CONVPIN_SETTING
     read_files();
     read_algorithm();
-    settings().log_path = absolute_pattern(settings().log_path, cwd_);
+    check_log_path();
+    // %q{VAR} may hold an absolute path.
+    if (!expand_path(settings().log_path, environment_).starts_with('/'))
+      settings().log_path = absolute_pattern(settings().log_path, cwd_);
     note_what_is_not_default();
     if (settings().errors.empty()) {
       say_what_is_shadowed();
@@ -72,6 +75,20 @@ class Loader {
       read_toml(std::string(part), paths.back(), draft_);
     }
     settings().config_files = join(paths, ":");
+  }
+
+  // A placeholder that is not known would become part of a file's name without a word.
+  void check_log_path() {
+    const std::string& path = settings().log_path;
+    for (std::size_t at = path.find('%'); at != std::string::npos; at = path.find('%', at + 2)) {
+      const char letter = at + 1 < path.size() ? path[at + 1] : ' ';
+      const bool variable = letter == 'q' && path.substr(at + 2, 1) == "{" && path.find('}', at) != std::string::npos;
+      if (variable || std::string_view("hpr%").find(letter) != std::string_view::npos) continue;
+      const auto given = draft_.given.find("log_path");
+      settings().errors.push_back((given == draft_.given.end() ? "log.path" : given->second.name) + ": '" + path.substr(at, 2) +
+                                  "' in '" + path + "' is not known: allowed are %h, %p, %r, %q{VARIABLE} and %%");
+      return;
+    }
   }
 
   void read_algorithm() {

@@ -1,5 +1,7 @@
 // TOML files. Every key is looked for by name and checked by type; toml11's find_or is not used, because
 // it gives back its default where the type is wrong.
+#include <sys/stat.h>
+
 #include <array>
 #include <fstream>
 #include <map>
@@ -217,6 +219,8 @@ class File {
 };
 
 std::optional<std::string> contents_of(const std::string& path) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) return std::nullopt;  // could wait for ever
   std::ifstream in(path, std::ios::binary);
   std::string text;
   std::array<char, 65536> block;

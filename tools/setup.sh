@@ -65,7 +65,7 @@ holds_cudnn() {
 find_cudnn() {
   local of_python
   of_python=$(python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' 2>/dev/null || true)
-  for candidate in "${CUDNN_ROOT:-}" "${CUDA_HOME:-}" /usr/local/cuda "$of_python" "$root/build/wheels/nvidia/cudnn"; do
+  for candidate in "${CUDNN_ROOT:-}" "${CUDA_HOME:-}" /usr/local/cuda "$of_python"; do
     if [ -n "$candidate" ] && holds_cudnn "$candidate"; then
       export CUDNN_ROOT=$candidate
       return
@@ -76,7 +76,7 @@ find_cudnn() {
 }
 
 find_cuda_headers() {
-  for candidate in "${CUDA_ROOT:-}" "${CUDA_HOME:-}" /usr/local/cuda /usr "$root/build/wheels/nvidia/cu13"; do
+  for candidate in "${CUDA_ROOT:-}" "${CUDA_HOME:-}" /usr/local/cuda /usr; do
     if [ -n "$candidate" ] && [ -e "$candidate/include/cuda_runtime_api.h" ]; then
       export CUDA_ROOT=$candidate
       return

@@ -1,6 +1,7 @@
 #include "shim/graph/adapter.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 
 #include "shim/graph/answer.hpp"
@@ -28,8 +29,10 @@ void flush(PlanNode& plan) {
     if (ran.what == plan.ran) ran.calls += fresh;
 }
 
-cudnnStatus_t fail_for_settings(const Library& library) {
-  set_last_error("convpin: " + runtime().settings.errors.front());
+cudnnStatus_t fail_for_settings(const Library& library) noexcept {
+  char text[256];
+  std::snprintf(text, sizeof text, "convpin: %s", runtime().settings.errors.front().c_str());
+  set_last_error(text);
   return library.bad_param();
 }
 
@@ -53,14 +56,15 @@ void after_execute(const Library& library, cudnnHandle_t handle, cudnnBackendDes
   plan.look = state.profile.load() == ProfileState::Wanted;
 }
 
-cudnnStatus_t finalize_node(const Library& library, cudnnBackendDescriptor_t d, Node& node) {
+cudnnStatus_t finalize_node(const Library& library, cudnnBackendDescriptor_t d, Node& node, bool& finalized) {
   if (node.plan) {
     if (!node.plan->graph) return library.cudnnBackendFinalize(d);
     if (runtime().fail) return fail_for_settings(library);
-    return finalize_plan(library, d, *node.plan);
+    return finalize_plan(library, d, *node.plan, finalized);
   }
   const cudnnStatus_t status = library.cudnnBackendFinalize(d);
   if (status != CUDNN_STATUS_SUCCESS) return status;
+  finalized = true;
   if (auto* graph = std::get_if<GraphNode>(&node.what)) {
     graph->graph = describe(library, *graph);
     if (graph->graph && !runtime().settings.errors.empty()) meet(graph->graph->problem, Api::Graph, library);  // says them
@@ -110,6 +114,10 @@ cudnnStatus_t set_attribute(const Library& library, cudnnBackendDescriptor_t d, 
   if (Node* node = find(d)) {
     try {
       note_attribute(*node, name, type, count, values);
+      if (auto* heuristics = std::get_if<HeuristicsNode>(&node->what);
+          heuristics && name == CUDNN_ATTR_ENGINEHEUR_DEVICEPROP && count == 1 && values)
+        heuristics->device_prop = std::make_shared<Descriptor>(
+            copy_of_properties(library, *static_cast<const cudnnBackendDescriptor_t*>(values)));
     } catch (...) {
       in_trouble("noting an attribute");
     }
@@ -137,11 +145,12 @@ cudnnStatus_t get_attribute(const Library& library, cudnnBackendDescriptor_t d, 
 cudnnStatus_t finalize(const Library& library, cudnnBackendDescriptor_t d) noexcept {
   Node* node = find(d);
   if (!node) return library.cudnnBackendFinalize(d);
+  bool finalized = false;  // the real call must not be made twice
   try {
-    return finalize_node(library, d, *node);
+    return finalize_node(library, d, *node, finalized);
   } catch (...) {
     in_trouble("finishing a descriptor");
-    return library.cudnnBackendFinalize(d);
+    return finalized ? CUDNN_STATUS_SUCCESS : library.cudnnBackendFinalize(d);
   }
 }
 

@@ -12,7 +12,7 @@ bool asks(const ProblemState* state) {
   return state->rule && state->rule->request.kind != Request::Kind::FrameworkChoice;
 }
 
-Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.device_prop}; }
+Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.device_prop ? node.device_prop->get() : nullptr}; }
 
 bool is_fallback(cudnnBackendHeurMode_t mode) { return mode == CUDNN_HEUR_MODE_FALLBACK; }
 
@@ -98,7 +98,7 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t descriptor, PlanNode& plan) {
+cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t descriptor, PlanNode& plan, bool& finalized) {
   Answer* answer = plan.answer.get();
   if (answer) {
     std::lock_guard hold(answer->lock);
@@ -112,6 +112,7 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
     plan_failed(plan);
     return status;
   }
+  finalized = true;
   plan.workspace_bytes = workspace_of_plan(library, descriptor);
   const std::int64_t limit = runtime().settings.workspace_limit;
   if (answer) {
@@ -147,11 +148,14 @@ bool replace_failed_pin(const Library& library, cudnnHandle_t handle, cudnnBacke
   if (!plan.answer) return false;
   std::lock_guard hold(plan.answer->lock);
   auto& slots = plan.answer->slots;
-  if (slots[plan.slot].role != Answer::Role::Pin || plan.reported || plan.replacement) return false;
+  if (plan.replacement) return true;  // another thread was quicker
+  if (slots[plan.slot].role != Answer::Role::Pin || plan.reported) return false;
+  char said[256] = {};  // the program's to read: our scratch plans empty it
+  if (library.cudnnGetLastErrorString) library.cudnnGetLastErrorString(said, sizeof said);
   slots[plan.slot].failed = true;
   const Descriptor config = config_of_plan(library, descriptor);
   const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
-  if (!graph) return false;
+  if (!graph) return set_last_error(said), false;
   for (const auto& slot : slots) {
     if (slot.role != Answer::Role::Real || !slot.given || std::find(plan.dropped.begin(), plan.dropped.end(), slot.config) != plan.dropped.end())
       continue;
@@ -161,10 +165,12 @@ bool replace_failed_pin(const Library& library, cudnnHandle_t handle, cudnnBacke
     plan.config = slot.config;
     plan.notes = read_notes(library, own_config.get());
     plan.ran = to_tag(plan.config);
+    plan.workspace_bytes = own.workspace_bytes;
     plan.replacement_owner = std::move(own.descriptor);
     plan.replacement = plan.replacement_owner.get();
     return true;
   }
+  set_last_error(said);
   return false;
 }
 
@@ -251,8 +257,8 @@ Choice choice_of(const Library& library, const PlanNode& plan) {
   const Answer& answer = *plan.answer;
   const auto begin = answer.slots.begin(), end = begin + static_cast<std::ptrdiff_t>(answer.pins);
   const std::string first = begin == end ? "it" : to_tag(begin->config);
-  if (std::any_of(begin, end, [](const auto& s) { return s.failed; }))
-    choice.reason = first + " was built, but failed to run";
+  if (const auto at = std::find_if(begin, end, [](const auto& s) { return s.failed; }); at != end)
+    choice.reason = to_tag(at->config) + (at->built ? " was built, but failed to run" : " could not be built, or needs more workspace than the limit");
   else if (std::any_of(begin, end, [](const auto& s) { return s.built; }))
     choice.reason = first + " was built and then dropped by the program (it may need more workspace than there is memory)";
   else if (std::any_of(begin, end, [](const auto& s) { return s.given; }))

@@ -10,7 +10,8 @@ cudnnStatus_t answer_query(const Library&, cudnnBackendDescriptor_t heuristics, 
                            std::int64_t* count, cudnnBackendDescriptor_t* values);
 
 // Finalize of a plan: refuses the real list's plans once a pin has run, else reads back what was built.
-cudnnStatus_t finalize_plan(const Library&, cudnnBackendDescriptor_t, PlanNode&);
+// `finalized` is set as soon as the real call succeeded.
+cudnnStatus_t finalize_plan(const Library&, cudnnBackendDescriptor_t, PlanNode&, bool& finalized);
 // Whether a plan that has not run yet leaves the field to a pin of the same list that has.
 bool stands_back(const PlanNode&);
 

@@ -205,6 +205,18 @@ Plan build_plan(const Library& library, cudnnBackendDescriptor_t graph, const En
   return build_plan(library, config.get(), target);
 }
 
+Descriptor copy_of_properties(const Library& library, cudnnBackendDescriptor_t from) {
+  constexpr auto name = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
+  std::int64_t count = 0;
+  if (get(library, from, name, CUDNN_TYPE_CHAR, 0, &count, nullptr) || count <= 0) return {};
+  std::vector<char> json(static_cast<std::size_t>(count));
+  Descriptor to(library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  if (get(library, from, name, CUDNN_TYPE_CHAR, count, &count, json.data()) ||
+      set(library, to.get(), name, CUDNN_TYPE_CHAR, count, json.data()) || library.cudnnBackendFinalize(to.get()))
+    return {};
+  return to;
+}
+
 int engine_count(const Library& library, cudnnBackendDescriptor_t graph) {
   std::int64_t count = 0, got = 0;
   const auto status = get(library, graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &got, &count);

@@ -69,6 +69,9 @@ Plan build_plan(const Library&, cudnnBackendDescriptor_t config, const Target&);
 // The same from engine and knobs.
 Plan build_plan(const Library&, cudnnBackendDescriptor_t graph, const EngineConfig&, const Target&);
 
+// A DEVICEPROP descriptor of ours with the same content, by its JSON text; empty if it can't be read.
+Descriptor copy_of_properties(const Library&, cudnnBackendDescriptor_t from);
+
 int engine_count(const Library&, cudnnBackendDescriptor_t graph);  // OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 0 if unknown
 
 // The plan's own configuration: what will run. And its workspace.

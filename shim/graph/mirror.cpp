@@ -99,15 +99,11 @@ void note(GraphNode& g, cudnnBackendAttributeName_t name, std::int64_t count, co
 
 void note(HeuristicsNode& h, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
   if (name == CUDNN_ATTR_ENGINEHEUR_MODE) return copy(h.mode, count, values);
-  if (name == CUDNN_ATTR_ENGINEHEUR_DEVICEPROP) return copy(h.device_prop, count, values);
   if (name != CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) return;
-  h.graph_descriptor = descriptor_in(count, values);
-  if (const GraphNode* graph = find_as<GraphNode>(h.graph_descriptor)) h.graph = graph->graph;
+  if (const GraphNode* graph = find_as<GraphNode>(descriptor_in(count, values))) h.graph = graph->graph;
 }
 
 void note(PlanNode& p, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
-  if (name == CUDNN_ATTR_EXECUTION_PLAN_HANDLE) return copy(p.handle, count, values);
-  if (name == CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP) return copy(p.device_prop, count, values);
   if (name != CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) return;
   if (const ConfigNode* config = find_as<ConfigNode>(descriptor_in(count, values))) {
     p.graph = config->graph;

@@ -96,10 +96,9 @@ struct Answer {
 using AnswerPointer = std::shared_ptr<Answer>;
 
 struct HeuristicsNode {
-  cudnnBackendDescriptor_t graph_descriptor = nullptr;
   GraphPointer graph;
   cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_INSTANT;
-  cudnnBackendDescriptor_t device_prop = nullptr;
+  std::shared_ptr<Descriptor> device_prop;   // a copy: the application may destroy its own
   AnswerPointer answer;        // prepared when the application asks for the count
   std::shared_ptr<Descriptor> pinned_graph;  // the graph as the pins' configurations refer to it; null: no pins
 };
@@ -118,8 +117,6 @@ struct PlanNode {
   GraphPointer graph;
   AnswerPointer answer;
   std::size_t slot = 0;
-  cudnnBackendDescriptor_t device_prop = nullptr;
-  cudnnHandle_t handle = nullptr;
   // After Finalize, read back from the plan itself.
   ProblemState* state = nullptr;
   EngineConfig config;
@@ -132,6 +129,7 @@ struct PlanNode {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<bool> look{false};            // the next execution is not yet routine
   std::atomic<bool> reported{false};
+  int misses = 0;                           // executions with a variant pack that was not watched
   // Where a pin's plan was built but its execution failed: the framework's own choice, which runs instead.
   std::atomic<cudnnBackendDescriptor_t> replacement{nullptr};
   Descriptor replacement_owner;

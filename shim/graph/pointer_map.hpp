@@ -17,8 +17,8 @@ class PointerMap {
     if (!table) return nullptr;
     for (std::size_t i = slot_of(key, table->mask);; i = (i + 1) & table->mask) {
       const void* at = table->slots[i].key.load(std::memory_order_acquire);
-      if (at == key) return table->slots[i].value.load(std::memory_order_acquire);
       if (!at) return nullptr;
+      if (at == key) return table->slots[i].value.load(std::memory_order_acquire);
     }
   }
 
@@ -53,6 +53,12 @@ class PointerMap {
       if (at != key) continue;
       T* value = slot.value.load(std::memory_order_relaxed);
       slot.key.store(gone(), std::memory_order_release);
+      // Where a fresh slot follows, no search for a live key goes past this one: it is fresh again, and those before it.
+      if (!table->slots[(i + 1) & table->mask].key.load(std::memory_order_relaxed))
+        for (; table->slots[i].key.load(std::memory_order_relaxed) == gone(); i = (i - 1) & table->mask) {
+          table->slots[i].key.store(nullptr, std::memory_order_release);
+          --used_;
+        }
       return value;
     }
   }
@@ -99,7 +105,7 @@ class PointerMap {
       fresh->slots[to].key.store(key, std::memory_order_relaxed);
       fresh->slots[to].value.store(old->slots[i].value.load(std::memory_order_relaxed), std::memory_order_relaxed);
     }
-    // The old table stays: a reader may still be in it. Slots are reused, so this happens a few times a process.
+    // The old table stays: a reader may still be in it. Erased slots are reused, so this is rare.
     table_.store(fresh, std::memory_order_release);
   }
 

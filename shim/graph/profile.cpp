@@ -17,17 +17,19 @@ constexpr std::int64_t kMostTensors = 16;
 
 struct Pack {
   cudnnBackendDescriptor_t descriptor = nullptr;
+  int watch = 0;             // Runtime::watches when it was noted: what came between two watches was not seen
+  bool plain = true;         // nothing overrides the graph's shapes
   std::int64_t ids_count = 0, pointers_count = 0;
   std::int64_t ids[kMostTensors];
   void* pointers[kMostTensors];
 };
-constexpr int kPacks = 4;
+constexpr int kPacks = 64;   // programs that build their packs once hold one a layer
 thread_local Pack packs[kPacks];
 thread_local int oldest = 0;
 
 Pack* find_pack(cudnnBackendDescriptor_t descriptor) {
   for (Pack& pack : packs)
-    if (pack.descriptor == descriptor) return &pack;
+    if (pack.descriptor == descriptor && pack.watch == runtime().watches.load(std::memory_order_relaxed)) return &pack;
   return nullptr;
 }
 
@@ -41,7 +43,7 @@ struct Caller {
 };
 
 bool read_caller(const Pack& pack, const ConvolutionGraph& graph, Caller& out) {
-  if (pack.ids_count <= 0 || pack.ids_count != pack.pointers_count) return false;
+  if (!pack.plain || pack.ids_count <= 0 || pack.ids_count != pack.pointers_count) return false;
   out.ids.assign(pack.ids, pack.ids + pack.ids_count);
   out.pointers.assign(pack.pointers, pack.pointers + pack.pointers_count);
   for (const auto& output : graph.outputs) {
@@ -113,7 +115,10 @@ std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std
     request.operation = problem.operation;
     auto configs = wanted_configs(request, problem, library.version, list);
     const bool known = std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.configs == configs; });
-    if (!known) rows.push_back({algorithm_of(configs.front()), configs, false, asked_for(*plan.state, library, configs.front())});
+    // Of a family's members only the one that runs is what was asked for.
+    const bool named = plan.state->rule && plan.state->rule->request.kind != Request::Kind::Algorithm;
+    if (!known)
+      rows.push_back({algorithm_of(configs.front()), configs, false, named && asked_for(*plan.state, library, configs.front())});
   }
   return rows;
 }
@@ -148,6 +153,11 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
     c.reason.clear();
     c.workspace_bytes = plan->workspace_bytes;
     c.numerical_notes = notes.numerical;
+    // No number ever means a configuration that converts its inputs down.
+    if (notes.has_numerical(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) && !(config == ran)) {
+      c.algorithm = -1;
+      c.requested = false;
+    }
     c.behavior_notes = notes.behavior;
     c.deterministic = !notes.has_numerical(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
     c.heuristics_rank = rank_of(list, config);
@@ -165,7 +175,7 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
 std::vector<Candidate> profile(const Library& library, const Driver& driver, CUstream stream, const Caller& caller,
                                cudnnBackendDescriptor_t descriptor, const PlanNode& plan) {
   const CudaScope scope(driver);
-  const ReasonScope words(library, Listen::Yes);
+  ReasonScope words(library, Listen::Yes);
   const Descriptor config = config_of_plan(library, descriptor);
   const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
   if (!graph) return {};
@@ -178,7 +188,10 @@ std::vector<Candidate> profile(const Library& library, const Driver& driver, CUs
   for (const auto& output : plan.graph->outputs) subject.outputs.push_back({output.bytes, output.type, output.read});
   for (const Row& row : rows)
     subject.attempts.push_back([&, row] { return attempt_of(caller, target, graph.get(), row, list, plan.config); });
-  subject.about_to_try = [&](const Candidate& c) { record(try_record(plan.state->id, c)); };
+  subject.about_to_try = [&](const Candidate& c) {
+    words.forget();
+    record(try_record(plan.state->id, c));
+  };
   subject.why = [&](cudnnStatus_t status) { return words.text(status); };
   return measure(driver, subject);
 }
@@ -187,13 +200,14 @@ std::vector<Candidate> profile(const Library& library, const Driver& driver, CUs
 
 void note_variant_pack(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, std::int64_t count,
                        const void* values) noexcept {
-  if (!values || count < 1 || count > kMostTensors) return;
+  if (!values || count < 1 || count > kMostTensors) return;  // more tensors than that: the problem stays unprofiled
   Pack* pack = find_pack(descriptor);
   if (!pack) {
     pack = &packs[oldest];
     oldest = (oldest + 1) % kPacks;
     *pack = Pack{};
     pack->descriptor = descriptor;
+    pack->watch = runtime().watches.load(std::memory_order_relaxed);
   }
   const auto n = static_cast<std::size_t>(count);
   if (name == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) {
@@ -202,6 +216,8 @@ void note_variant_pack(cudnnBackendDescriptor_t descriptor, cudnnBackendAttribut
   } else if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) {
     std::memcpy(pack->pointers, values, n * sizeof(void*));
     pack->pointers_count = count;
+  } else if (name != CUDNN_ATTR_VARIANT_PACK_WORKSPACE) {
+    pack->plain = false;
   }
 }
 
@@ -215,10 +231,19 @@ void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
   const Pack* pack = find_pack(variant_pack);
   Caller caller{library, handle, {}, {}, {}};
   cudaStream_t stream = nullptr;
-  if (!cuda || !pack || !read_caller(*pack, *plan.graph, caller) || !library.cudnnGetStream ||
-      library.cudnnGetStream(handle, &stream) != CUDNN_STATUS_SUCCESS || !may_measure(*cuda, stream))
-    return;
   ProblemState& state = *plan.state;
+  if (!cuda || !pack || !read_caller(*pack, *plan.graph, caller)) {
+    // What the pack holds was set before anybody watched, or on another thread: it may be so for ever.
+    constexpr int kTries = 8;
+    auto waiting = ProfileState::Wanted;
+    if (++plan.misses >= kTries && state.profile.compare_exchange_strong(waiting, ProfileState::Done)) {
+      --runtime().wanted_profiles;
+      ++runtime().unseen_profiles;
+    }
+    return;
+  }
+  if (!library.cudnnGetStream || library.cudnnGetStream(handle, &stream) != CUDNN_STATUS_SUCCESS || !may_measure(*cuda, stream))
+    return;
   const MeasuringTurn turn;
   if (turn.refusal() == MeasuringTurn::Refusal::Busy) return;
   auto wanted = ProfileState::Wanted;

@@ -3,6 +3,8 @@
 // A call passes on untouched where nothing is asked for, where cuDNN calls itself, and where we are already inside.
 #include <cudnn.h>
 
+#include <functional>
+
 #include "shim/graph/adapter.hpp"
 #include "shim/graph/mirror.hpp"
 #include "shim/hooks/real.hpp"
@@ -114,11 +116,11 @@ CONVPIN_EXPORT cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
     const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t y, const int requested, int* returned,
     cudnnConvolutionFwdAlgoPerf_t* results) {
   CONVPIN_FORWARD(cudnnGetConvolutionForwardAlgorithm_v7, handle, x, w, convolution, y, requested, returned, results);
-  return convpin::legacy::query(
-      real, {handle, x, w, convolution, y}, "cudnnGetConvolutionForwardAlgorithm_v7", requested, returned, results,
-      [&](int count, int* got, cudnnConvolutionFwdAlgoPerf_t* into) {
-        return real.cudnnGetConvolutionForwardAlgorithm_v7(handle, x, w, convolution, y, count, got, into);
-      });
+  const auto call = [&](int count, int* got, cudnnConvolutionFwdAlgoPerf_t* into) {
+    return real.cudnnGetConvolutionForwardAlgorithm_v7(handle, x, w, convolution, y, count, got, into);
+  };
+  return convpin::legacy::query(real, {handle, x, w, convolution, y}, "cudnnGetConvolutionForwardAlgorithm_v7", requested, returned,
+                                results, std::ref(call));  // a reference takes no heap
 }
 
 CONVPIN_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(
@@ -126,11 +128,11 @@ CONVPIN_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(
     const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t y, const int requested, int* returned,
     cudnnConvolutionFwdAlgoPerf_t* results) {
   CONVPIN_FORWARD(cudnnFindConvolutionForwardAlgorithm, handle, x, w, convolution, y, requested, returned, results);
-  return convpin::legacy::query(
-      real, {handle, x, w, convolution, y}, "cudnnFindConvolutionForwardAlgorithm", requested, returned, results,
-      [&](int count, int* got, cudnnConvolutionFwdAlgoPerf_t* into) {
-        return real.cudnnFindConvolutionForwardAlgorithm(handle, x, w, convolution, y, count, got, into);
-      });
+  const auto call = [&](int count, int* got, cudnnConvolutionFwdAlgoPerf_t* into) {
+    return real.cudnnFindConvolutionForwardAlgorithm(handle, x, w, convolution, y, count, got, into);
+  };
+  return convpin::legacy::query(real, {handle, x, w, convolution, y}, "cudnnFindConvolutionForwardAlgorithm", requested, returned,
+                                results, std::ref(call));  // a reference takes no heap
 }
 
 CONVPIN_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
@@ -139,12 +141,12 @@ CONVPIN_EXPORT cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
     const int requested, int* returned, cudnnConvolutionFwdAlgoPerf_t* results, void* workspace, size_t workspace_bytes) {
   CONVPIN_FORWARD(cudnnFindConvolutionForwardAlgorithmEx, handle, x, x_data, w, w_data, convolution, y, y_data, requested,
                   returned, results, workspace, workspace_bytes);
-  return convpin::legacy::query(
-      real, {handle, x, w, convolution, y}, "cudnnFindConvolutionForwardAlgorithmEx", requested, returned, results,
-      [&](int count, int* got, cudnnConvolutionFwdAlgoPerf_t* into) {
-        return real.cudnnFindConvolutionForwardAlgorithmEx(handle, x, x_data, w, w_data, convolution, y, y_data, count, got,
-                                                           into, workspace, workspace_bytes);
-      });
+  const auto call = [&](int count, int* got, cudnnConvolutionFwdAlgoPerf_t* into) {
+    return real.cudnnFindConvolutionForwardAlgorithmEx(handle, x, x_data, w, w_data, convolution, y, y_data, count, got,
+                                                       into, workspace, workspace_bytes);
+  };
+  return convpin::legacy::query(real, {handle, x, w, convolution, y}, "cudnnFindConvolutionForwardAlgorithmEx", requested, returned,
+                                results, std::ref(call));  // a reference takes no heap
 }
 
 CONVPIN_EXPORT cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(

@@ -123,11 +123,13 @@ Caller meet(const void* return_address) noexcept {
   Module module;
   Caller caller;
   Library found;
-  if (find_module(return_address, module) && find_library(module, found)) {
+  // Code that no module holds (a JIT's) is served like the program itself, but not remembered: it may go.
+  const bool known_module = find_module(return_address, module);
+  if (find_library(module, found)) {
     if (found.cudnnGetVersion) found.version = found.cudnnGetVersion();
     caller.library = remember(found);
     caller.inside_cudnn = is_cudnn(module.path);
-    if (auto* range = new (std::nothrow) Range{module.low, module.high, caller, nullptr}) {
+    if (auto* range = known_module ? new (std::nothrow) Range{module.low, module.high, caller, nullptr} : nullptr) {
       std::lock_guard hold(append_lock);
       range->next = ranges.load(std::memory_order_relaxed);
       ranges.store(range, std::memory_order_release);

@@ -126,8 +126,9 @@ void get_last_error(const Library& library, char* message, std::size_t size) noe
   own_error[0] = '\0';
 }
 
-void set_last_error(const std::string& text) noexcept {
-  std::strncpy(own_error, text.c_str(), sizeof own_error - 1);
+void set_last_error(std::string_view text) noexcept {
+  const std::size_t length = text.copy(own_error, sizeof own_error - 1);
+  own_error[length] = '\0';
 }
 
 }  // namespace convpin

@@ -4,6 +4,7 @@
 #include <cudnn.h>
 
 #include <string>
+#include <string_view>
 
 #include "shim/hooks/real.hpp"
 
@@ -26,6 +27,7 @@ class ReasonScope {
   // cuDNN's own sentence if it gave one ("'c' per group must be 1"), else the status in words
   // ("not supported: arch mismatch").
   std::string text(cudnnStatus_t) const;
+  void forget() { collected_.clear(); }  // what was collected so far belongs to something else
 
  private:
   const Library& library_;
@@ -42,6 +44,6 @@ cudnnStatus_t set_callback(const Library&, unsigned mask, void* data, cudnnCallb
 cudnnStatus_t get_callback(const Library&, unsigned* mask, void** data, cudnnCallback_t* function) noexcept;
 void get_last_error(const Library&, char* message, std::size_t size) noexcept;
 // What the next get_last_error on this thread gives, where cuDNN has no text of its own: for calls that we failed.
-void set_last_error(const std::string& text) noexcept;
+void set_last_error(std::string_view text) noexcept;
 
 }  // namespace convpin

@@ -1,6 +1,7 @@
 #include "shim/legacy/adapter.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 namespace convpin::legacy {
 namespace {
 
+constexpr std::uint64_t kPinRefused = 1ull << 62;  // in ProblemState::pin_workspace
 constexpr int kMostResults = 64;   // algorithms times math types
 
 const Request* request_of(const ProblemState& state) {
@@ -58,7 +60,7 @@ bool within_limit(std::int64_t bytes) {
 // The same, remembered for the problem and math type: a program with a fixed algorithm asks at every call.
 // Packed as known (1 bit), refused (1), math type (6), bytes (56).
 std::optional<std::int64_t> needed_by_pin(const Library& library, const Descriptors& d, ProblemState& state) {
-  constexpr std::uint64_t known = 1ull << 63, refused = 1ull << 62, bytes_mask = (1ull << 56) - 1;
+  constexpr std::uint64_t known = 1ull << 63, refused = kPinRefused, bytes_mask = (1ull << 56) - 1;
   const std::uint64_t key = known | static_cast<std::uint64_t>(math_type(library, d) & 63) << 56;
   const std::uint64_t cached = state.pin_workspace.load(std::memory_order_relaxed);
   if ((cached & ~refused & ~bytes_mask) == key)
@@ -149,6 +151,7 @@ cudnnStatus_t execute(const Execution& e, Run&& run, int& ran) {
     std::lock_guard hold(e.state.lock);
     e.state.refused_reason = words.text(status);
     e.state.unsupported_reason = e.state.refused_reason;
+    e.state.pin_workspace |= kPinRefused;  // not again at each call
     ran = e.asked;
   }
   const cudnnStatus_t status = run(ran);
@@ -184,8 +187,10 @@ void after_execute(const Execution& e, int ran, const LegacyCall& call) {
   report_choice(e.state, choice, candidate_of(e.library, e.descriptors, e.state, ran), e.library);
 }
 
-cudnnStatus_t fail_for_settings(const Library& library) {
-  set_last_error("convpin: " + runtime().settings.errors.front());
+cudnnStatus_t fail_for_settings(const Library& library) noexcept {
+  char text[256];
+  std::snprintf(text, sizeof text, "convpin: %s", runtime().settings.errors.front().c_str());
+  set_last_error(text);
   return library.bad_param();
 }
 
@@ -266,7 +271,7 @@ void flush_counts() {
 cudnnStatus_t forward(const Library& library, const Descriptors& d, const void* alpha, const void* x, const void* w,
                       cudnnConvolutionFwdAlgo_t algorithm, void* workspace, std::size_t workspace_bytes, const void* beta,
                       void* y) noexcept {
-  const LegacyCall::Run call_real = [&](int algo, void* ws, std::size_t bytes, const void* beta_, void* out) {
+  const auto call_real = [&](int algo, void* ws, std::size_t bytes, const void* beta_, void* out) {
     return library.cudnnConvolutionForward(d.handle, alpha, d.x, x, d.w, w, d.convolution,
                                            static_cast<cudnnConvolutionFwdAlgo_t>(algo), ws, bytes, beta_, d.y, out);
   };
@@ -281,7 +286,7 @@ cudnnStatus_t bias_activation_forward(const Library& library, const Descriptors&
                                       std::size_t workspace_bytes, const void* alpha2, cudnnTensorDescriptor_t z_descriptor,
                                       const void* z, cudnnTensorDescriptor_t bias_descriptor, const void* bias,
                                       cudnnActivationDescriptor_t activation, void* y) noexcept {
-  const LegacyCall::Run call_real = [&](int algo, void* ws, std::size_t bytes, const void*, void* out) {
+  const auto call_real = [&](int algo, void* ws, std::size_t bytes, const void*, void* out) {
     return library.cudnnConvolutionBiasActivationForward(d.handle, alpha1, d.x, x, d.w, w, d.convolution,
                                                          static_cast<cudnnConvolutionFwdAlgo_t>(algo), ws, bytes, alpha2,
                                                          z_descriptor, z, bias_descriptor, bias, activation, d.y, out);

@@ -57,7 +57,7 @@ void profile(const Library& library, const Descriptors& d, ProblemState& state, 
   --runtime().wanted_profiles;
   if (turn.refusal() != MeasuringTurn::Refusal::None) return;
 
-  const ReasonScope words(library, Listen::Yes);
+  ReasonScope words(library, Listen::Yes);
   Subject subject;
   subject.stream = stream;
   subject.outputs = {{bytes_of(state.problem.y), state.problem.y.type, reads_output(state.problem, call.beta)}};
@@ -68,7 +68,10 @@ void profile(const Library& library, const Descriptors& d, ProblemState& state, 
     if (std::find(order.begin(), order.end(), a.number) == order.end()) order.push_back(a.number);
   for (int algorithm : order)
     subject.attempts.push_back([&, algorithm] { return attempt_of(library, d, state, algorithm, ran, call); });
-  subject.about_to_try = [&](const Candidate& c) { record(try_record(state.id, c)); };
+  subject.about_to_try = [&](const Candidate& c) {
+    words.forget();
+    record(try_record(state.id, c));
+  };
   subject.why = [&](cudnnStatus_t status) { return words.text(status); };
   report_profile(state, measure(*cuda, subject), library);
 }

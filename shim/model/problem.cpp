@@ -127,8 +127,9 @@ Problem canonical(const Problem& p) {
 }
 
 std::size_t bytes_of(const Tensor& t) {
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(safe_rank(t)); ++i) last += (t.dims[i] - 1) * t.strides[i];
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(safe_rank(t)); ++i)
+    last += (static_cast<std::uint64_t>(t.dims[i]) - 1) * static_cast<std::uint64_t>(t.strides[i]);
   return static_cast<std::size_t>(last + 1) * size_of(t.type);
 }
 

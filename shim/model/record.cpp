@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kLongestLine = 4094;  // and a newline: under 4096
+constexpr std::size_t kLongestLine = 3700;  // with the run's id (with_run_id) and a newline still under 4096
 constexpr int kSchema = 1;
 
 // Texts may hold any bytes; what is not UTF-8 is written as the replacement character.
@@ -239,6 +239,11 @@ std::string end_record(const Totals& totals) {
                 {"unsupported_problems", totals.unsupported_problems},
                 {"pinned_calls", totals.pinned_calls}};
   });
+}
+
+std::string with_run_id(const std::string& record, const std::string& run_id) {
+  if (record.empty() || record.find("\"run_id\"") != std::string::npos) return record;
+  return "{\"run_id\":" + dump(run_id.substr(0, 300)) + "," + record.substr(1);
 }
 
 }  // namespace convpin

@@ -44,6 +44,8 @@ std::string candidate_record(ProblemId, const Candidate&);
 std::string choice_record(ProblemId, const Choice&, const Candidate& ran);
 std::string query_record(ProblemId, const std::string& function, const std::vector<Candidate>& got);  // application's own Get or Find
 std::string count_record(ProblemId, const std::string& ran, std::uint64_t calls);
+// The same record with the id of the run it belongs to: processes may share a file.
+std::string with_run_id(const std::string& record, const std::string& run_id);
 struct Totals {
   std::uint64_t problems = 0, calls = 0, pinned_problems = 0, unsupported_problems = 0, pinned_calls = 0;
 };

@@ -119,8 +119,8 @@ Row row_of(const Candidate& c, const std::vector<Candidate>& all, DataType type)
           engine_text(c, all),
           time_text(c),
           c.workspace_bytes && possible(c) ? std::to_string(*c.workspace_bytes) : "",
-          refused.empty() ? notes_text(c, type) : refused,
-          remark_text(c)};
+          refused.empty() ? notes_text(c, type) : refused + (remark_text(c).empty() ? "" : "; " + remark_text(c)),
+          refused.empty() ? remark_text(c) : ""};
 }
 
 std::string line_of(const Row& row, const std::array<std::size_t, 5>& widths, bool marked) {
@@ -158,8 +158,15 @@ std::string supported_line(const Problem& problem, const std::vector<Candidate>&
     numbers.push_back(c.algorithm);
     text += " " + std::to_string(c.algorithm);
   }
+  std::string untimed;
+  for (const Candidate& c : sorted) {
+    if (!possible(c) || c.algorithm < 0 || std::ranges::count(numbers, c.algorithm) > 0) continue;
+    numbers.push_back(c.algorithm);
+    untimed += " " + std::to_string(c.algorithm);
+  }
   return std::string("convpin: supported ") + name_of(problem.operation) +
-         " algorithms, fastest first:" + (text.empty() ? " none" : text) + "\n";
+         " algorithms, fastest first:" + (text.empty() ? " none" : text) +
+         (untimed.empty() ? "" : "; not timed:" + untimed) + "\n";
 }
 
 std::string short_text(const Candidate& c) {

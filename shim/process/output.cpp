@@ -15,26 +15,32 @@ namespace {
 
 std::atomic<bool> quiet_rank{false};
 
-// One write(2). If the reader is gone, the SIGPIPE would be the program's end, not ours to cause: block it on this
+// One write(2); its error, 0 for none. If the reader is gone, the SIGPIPE would be the program's end, not ours to cause: block it on this
 // thread and take it away again (the pattern of "write with SIGPIPE suppressed", pthread_sigmask(3)).
-void write_once(int descriptor, const std::string& text) noexcept {
+int write_once(int descriptor, const std::string& text) noexcept {
   const int saved_errno = errno;
   sigset_t pipe_signal, before, pending;
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);
+  sigaddset(&pipe_signal, SIGXFSZ);  // a limit on files' sizes
   sigpending(&pending);
-  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
   const bool blocked = pthread_sigmask(SIG_BLOCK, &pipe_signal, &before) == 0;
   const ssize_t written = ::write(descriptor, text.data(), text.size());
+  const int error = written == static_cast<ssize_t>(text.size()) ? 0 : written < 0 ? errno : ENOSPC;
   if (blocked) {
-    if (written < 0 && errno == EPIPE && !was_pending) {
+    const int raised = written >= 0 ? 0 : errno == EPIPE ? SIGPIPE : errno == EFBIG ? SIGXFSZ : 0;
+    if (raised && sigismember(&pending, raised) != 1) {
+      sigset_t one;
+      sigemptyset(&one);
+      sigaddset(&one, raised);
       const timespec now{};
-      while (sigtimedwait(&pipe_signal, nullptr, &now) < 0 && errno == EINTR) {
+      while (sigtimedwait(&one, nullptr, &now) < 0 && errno == EINTR) {
       }
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   errno = saved_errno;
+  return error;
 }
 
 // Not waiting for somebody to read where the name is a pipe's, and not as descriptor 0 to 2: in a program that closed
@@ -75,7 +81,11 @@ bool Log::opened_for_this_process() {
 }
 
 void Log::append(const std::string& record) noexcept {
-  if (descriptor_ >= 0) write_once(descriptor_, record + "\n");
+  if (descriptor_ < 0) return;
+  const int error = write_once(descriptor_, record + "\n");
+  if (error == 0 || failed_) return;
+  failed_ = true;
+  say(std::string("convpin: warning: the log can't be written: ") + std::strerror(error) + "; records are lost\n");
 }
 
 }  // namespace convpin

@@ -35,6 +35,7 @@ class Log {
   std::string pattern_;
   int descriptor_ = -1;
   int process_ = 0;
+  bool failed_ = false;            // said once
 };
 
 }  // namespace convpin

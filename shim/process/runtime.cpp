@@ -56,19 +56,42 @@ void renew_in_child() {
   });
 }
 
+// A mistyped name would be passed over in silence.
+bool note_unknown_variables(Settings& settings) {
+  bool any = false;
+  static constexpr std::string_view known[] = {
+#define CONVPIN_SETTING(member, type, fallback, env, toml, doc) env,
+#include "config/settings.def"
+#undef CONVPIN_SETTING
+      "CONVPIN_LIBRARY",  // of our own scripts
+  };
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view name(*entry, std::strcspn(*entry, "="));
+    if (!name.starts_with("CONVPIN_") && !name.starts_with("CONV_FWD_") && !name.starts_with("CONV_BWD_")) continue;
+    if (std::find(std::begin(known), std::end(known), name) != std::end(known)) continue;
+    settings.notices.push_back("convpin: warning: " + std::string(name) + " is not a setting of convpin, and is not looked at" +
+                               (name.starts_with("CONV_BWD_") ? ": only forward convolutions can be pinned so far" : ""));
+    any = true;
+  }
+  return any;
+}
+
 Runtime* make_runtime() noexcept {
   auto* made = new (std::nothrow) Runtime;
   if (!made) return nullptr;
   try {
+    pthread_atfork(nullptr, nullptr, renew_in_child);
     made->settings = load_settings(environment, start_directory);
+    const bool mistyped = note_unknown_variables(made->settings);
+    if (made->settings.profiling() && !made->settings.log_table && made->settings.log_path.empty())
+      made->settings.notices.push_back("convpin: warning: the profile is on, but log.table is false and there is no log: nothing shows it");
     made->ranks = ranks_of(environment);
     made->log.set_pattern(made->settings.log_path);
-    made->idle = made->settings.idle();
+    made->idle = made->settings.disable || (made->settings.idle() && !mistyped);
     made->fail = made->settings.strict && !made->settings.errors.empty();
     made->started_unix_us =
         std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     set_quiet(made->ranks.local > 0);
-    pthread_atfork(nullptr, nullptr, renew_in_child);
   } catch (...) {
     made->idle = true;
   }
@@ -89,6 +112,13 @@ void say_settings(const Settings& settings) {
   say(lines);
 }
 
+// Host, process and start: the same for all records of a process, and another in a forked child.
+std::string run_id() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return std::string(host) + "-" + std::to_string(getpid()) + "-" + std::to_string(runtime().started_unix_us);
+}
+
 Header make_header(const Device& device, const std::string& cudnn_version) {
   const Runtime& r = runtime();
   Header h;
@@ -96,7 +126,7 @@ Header make_header(const Device& device, const std::string& cudnn_version) {
   gethostname(host, sizeof host - 1);
   h.host = host;
   h.pid = static_cast<int>(getpid());
-  h.run_id = h.host + "-" + std::to_string(h.pid) + "-" + std::to_string(r.started_unix_us);
+  h.run_id = run_id();
   h.convpin_version = CONVPIN_VERSION;
   h.cudnn_version = cudnn_version;
   h.command = command_line();
@@ -204,7 +234,7 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
     added->rule = match(r.settings.rules, problem);
     if (r.settings.profiling()) {
       added->profile = ProfileState::Wanted;
-      ++r.wanted_profiles;
+      if (r.wanted_profiles.fetch_add(1) == 0) ++r.watches;
     }
     auto& bucket = buckets[bucket_of(problem, api)];
     added->next_in_bucket = bucket.load(std::memory_order_relaxed);
@@ -225,7 +255,7 @@ void record(const std::string& line) {
   Runtime& r = runtime();
   if (!r.log.wanted()) return;
   std::lock_guard hold(r.log_lock);
-  r.log.write(line, [] {
+  r.log.write(with_run_id(line, run_id()), [] {
     const Where* known = where.load();
     return header_record(make_header(known ? known->device : Device{}, known ? known->cudnn_version : ""));
   });

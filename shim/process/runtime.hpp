@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -52,8 +51,6 @@ struct ProblemState {
   std::vector<Ran> ran;
   std::string unsupported_reason;             // why the request can't be met here, said once
   std::string refused_reason;                 // why the framework did not take what we offered
-  bool warned = false;
-  bool summary_printed = false;
 };
 
 struct Runtime {
@@ -64,6 +61,8 @@ struct Runtime {
   Log log;                                    // under log_lock
   std::mutex log_lock;
   std::int64_t started_unix_us = 0;
+  std::atomic<int> watches{0};                // how often wanted_profiles has risen from 0
+  std::atomic<int> unseen_profiles{0};        // problems whose data was never seen
   std::atomic<int> wanted_profiles{0};        // problems that wait for their first execution with real data
 };
 
@@ -71,7 +70,7 @@ struct Runtime {
 Runtime& runtime() noexcept;
 
 // The problem's state, made at the first meeting (which says the settings' notices and errors, and logs it).
-// `library` tells cuDNN's version, and with it the GPU. Null only when memory is out.
+// `library` tells cuDNN's version, and with it the GPU. Throws where memory is out.
 ProblemState* meet(const Problem&, Api, const Library&);
 void each_problem(const std::function<void(ProblemState&)>&);
 // Writes the problem's record where this process's log has none yet: before any other record of it.

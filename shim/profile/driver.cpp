@@ -37,14 +37,21 @@ struct LastError {
   int (*take)() = nullptr;
 };
 LastError runtime_last_error() {
+  const int saved_errno = errno;
+  LastError result;
   for (const char* name : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
     if (void* handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) {
       LastError found{reinterpret_cast<int (*)()>(dlsym(handle, "cudaPeekAtLastError")),
                       reinterpret_cast<int (*)()>(dlsym(handle, "cudaGetLastError"))};
-      if (found.peek && found.take) return found;
+      if (found.peek && found.take) {
+        result = found;
+        break;
+      }
     }
   }
-  return {};
+  dlerror();  // what our look-ups left there is not the application's
+  errno = saved_errno;
+  return result;
 }
 
 }  // namespace

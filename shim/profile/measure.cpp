@@ -21,7 +21,7 @@ constexpr double kHopeless = 10.0;      // times the best so far
 using Clock = std::chrono::steady_clock;
 
 std::atomic<bool> busy{false};
-std::atomic<int> problems{0}, problems_cut{0}, candidates_cut{0};
+std::atomic<int> problems{0}, problems_cut{0}, candidates_cut{0}, candidates_too_large{0};
 std::atomic<std::int64_t> spent_us{0};
 
 double spent_seconds() { return static_cast<double>(spent_us.load()) * 1e-6; }
@@ -85,13 +85,17 @@ class Run {
   Candidate measure(Attempt& attempt) {
     Candidate c = attempt.candidate;
     if (!attempt.run) return c;
+    for (const auto& output : subject_.outputs)
+      if (output.bytes == 0) return refuse(c, CandidateStatus::Skipped, "the output's data type is not known");
     if (over_budget(turn_began)) return ++candidates_cut, refuse(c, CandidateStatus::Skipped, "the profile's budget is used up");
     const auto needed = output_bytes() + static_cast<std::size_t>(c.workspace_bytes.value_or(0));
     std::size_t free = 0, total = 0;
     if (driver_.memory_info(&free, &total) != CUDA_SUCCESS) free = 0;
-    if (static_cast<double>(needed) > kMemoryShare * static_cast<double>(free))
+    if (static_cast<double>(needed) > kMemoryShare * static_cast<double>(free)) {
+      ++candidates_too_large;
       return refuse(c, CandidateStatus::NoMemory,
                     "trying it takes " + std::to_string(needed) + " bytes, more than 10 % of the free memory");
+    }
     return run(attempt, c);
   }
 
@@ -229,12 +233,17 @@ std::vector<Candidate> measure(const Driver& driver, const Subject& subject) {
 }
 
 std::string measuring_summary() {
-  if (problems == 0) return {};
+  const int waiting = runtime().wanted_profiles + runtime().unseen_profiles;
+  const std::string not_met = waiting == 0 ? ""
+                                           : "convpin: problems that were never profiled (they ran inside a capture only, or on "
+                                             "data that was set where it could not be seen): " + std::to_string(waiting) + "\n";
+  if (problems == 0) return not_met;
   std::string line = "convpin: profiling " + std::to_string(problems) + (problems == 1 ? " problem" : " problems") + " took " +
                      four_digits(spent_seconds()) + " s";
   if (candidates_cut > 0) line += "; candidates cut by the budget: " + std::to_string(candidates_cut);
+  if (candidates_too_large > 0) line += "; candidates left out for their memory: " + std::to_string(candidates_too_large);
   if (problems_cut > 0) line += "; problems not profiled: " + std::to_string(problems_cut);
-  return line + "\n";
+  return line + "\n" + not_met;
 }
 
 }  // namespace convpin

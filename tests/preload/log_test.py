@@ -53,10 +53,11 @@ class Log(children.Case):
         self.assertIn("convclient", header["command"])
         self.assertRegex(header["cudnn"], r"^9\.\d+\.\d+$")
         self.assertEqual(header["gpu"]["compute_capability"], 90)
+        self.assertEqual({record["run_id"] for record in child.log}, {header["run_id"]})  # processes may share a file
         problem = child.of_type("problem")[0]
         self.assertEqual((problem["problem"], problem["api"]),
                          ("forward " + PROBLEM + " stride=1,1 dilation=1,1 groups=1", "graph"))
-        self.assertEqual(child.log[-1] | {"type": ""}, {"type": "", "problems": 1, "calls": 1, "pinned_problems": 1,
+        self.assertEqual(child.log[-1] | {"type": "", "run_id": ""}, {"type": "", "run_id": "", "problems": 1, "calls": 1, "pinned_problems": 1,
                                                         "unsupported_problems": 0, "pinned_calls": 1})
 
     def test_what_the_program_asked_cudnn_for(self):
