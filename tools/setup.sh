@@ -2,7 +2,7 @@
 # Sets CUDNN_ROOT (include/, lib*/), CUDA_ROOT (include/). Everything that is downloaded goes into build/.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-cudnn_wheel=nvidia-cudnn-cu13==9.19.0.56
+cudnn_wheels="nvidia-cudnn-cu13==9.19.0.56 nvidia-cublas==13.1.0.3"   # cuDNN loads cuBLAS, also without a GPU
 cuda_wheels="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85"
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
@@ -71,7 +71,7 @@ find_cudnn() {
       return
     fi
   done
-  fetch_wheels $cudnn_wheel
+  fetch_wheels $cudnn_wheels
   export CUDNN_ROOT="$root/build/wheels/nvidia/cudnn"
 }
 

@@ -13,7 +13,7 @@ import time
 
 import runs
 
-SETS, TURNS, LOOPS, CALLS = 6, 5, 8, 3000
+SETS, TURNS, LOOPS, CALLS = 6, 5, 20, 2000
 VARIANTS = {
     "bare": (False, {}),
     "bare again": (False, {}),
