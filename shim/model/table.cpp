@@ -190,6 +190,7 @@ std::string four_digits(double value) {
   std::array<char, 400> text;
   auto end =
       std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific, 3).ptr;
+  *end = '\0';  // to_chars writes none, and strtol below reads on to it
   double rounded = 0;
   std::from_chars(text.data(), end, rounded);
   const std::string_view scientific(text.data(), static_cast<std::size_t>(end - text.data()));

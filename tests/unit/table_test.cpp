@@ -197,6 +197,8 @@ TEST(EndLine, CountsOrSaysThatNothingWasReached) {
 }
 
 TEST(FourDigits, AreFourAndPlain) {
+  four_digits(1.234e-123);  // leaves digits where the next call writes its shorter text
+  EXPECT_EQ(four_digits(0.9682), "0.9682");
   EXPECT_EQ(four_digits(0.1088), "0.1088");
   EXPECT_EQ(four_digits(12.6), "12.60");
   EXPECT_EQ(four_digits(1234), "1234");
