@@ -174,6 +174,7 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
 
 std::vector<Candidate> profile(const Library& library, const Driver& driver, CUstream stream, const Caller& caller,
                                cudnnBackendDescriptor_t descriptor, const PlanNode& plan) {
+  announce(*plan.state);
   const CudaScope scope(driver);
   ReasonScope words(library, Listen::Yes);
   const Descriptor config = config_of_plan(library, descriptor);

@@ -57,6 +57,7 @@ void profile(const Library& library, const Descriptors& d, ProblemState& state, 
   --runtime().wanted_profiles;
   if (turn.refusal() != MeasuringTurn::Refusal::None) return;
 
+  announce(state);
   ReasonScope words(library, Listen::Yes);
   Subject subject;
   subject.stream = stream;

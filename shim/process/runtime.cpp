@@ -246,9 +246,12 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
 }
 
 void announce(ProblemState& state) {
-  if (state.announced.exchange(true)) return;
+  if (state.announced) return;
+  std::lock_guard hold(state.lock);  // another thread's record of this problem waits until it is introduced
+  if (state.announced) return;
   const Where* known = where.load();
   if (known) record(problem_record(state.id, state.problem, name_of(state.api), known->device, known->cudnn_version));
+  state.announced = true;
 }
 
 void record(const std::string& line) {

@@ -75,7 +75,7 @@ class Frontend(children.Case):
             if not (children.CLIENTS / f"frontend_{version}_client").exists():
                 self.skipTest("the cudnn-frontend clients are not built")
             child = self.preloaded(f"frontend_{version}_client", "--check", PROBLEM, CONVPIN_PROFILE="engines")
-            self.assertGreater(len([c for c in child.of_type("candidate") if c["status"] == "ok"]), 5)
+            self.assertGreater(len([c for c in child.of_type("candidate") if c["status"] in ("ok", "too_slow")]), 5)
 
 
 if __name__ == "__main__":
