@@ -116,8 +116,7 @@ std::string not_allowed(Operation operation, std::string_view text) {
 
 }  // namespace
 
-// The engine numbers are those of cuDNN 9; no other version has been measured, so none has a table of its
-// own.
+// Measured on cuDNN 9.19 alone, and used for every version: none other has a table of its own yet.
 std::span<const Algorithm> algorithms(Operation operation, std::size_t) {
   return spelling_of(operation).algorithms;
 }
