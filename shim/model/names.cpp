@@ -13,7 +13,10 @@ struct Word {
   const char* name;
 };
 
-constexpr Word kOperations[] = {{0, "forward"}, {0, "fwd"}, {0, "fprop"}};
+constexpr Word kOperationWords[] = {
+    {0, "forward"},       {0, "fwd"},        {0, "fprop"}, {1, "backward_data"},  {1, "bwd_data"},
+    {1, "dgrad"},         {2, "backward_filter"}, {2, "bwd_filter"}, {2, "wgrad"},
+};
 
 constexpr Word kDataTypes[] = {
     {0, "float"},     {0, "float32"},      {0, "fp32"},         {0, "single"},  {1, "double"},
@@ -125,8 +128,15 @@ constexpr TypeSize kSizes[] = {
 }  // namespace
 
 const char* name_of(Operation operation) {
-  const char* name = word_for(kOperations, static_cast<std::int32_t>(operation));
+  const char* name = word_for(kOperationWords, static_cast<std::int32_t>(operation));
   return name ? name : "unknown";
+}
+
+std::string words_for(Operation operation) {
+  std::string words = name_of(operation);
+  for (char& c : words)
+    if (c == '_') c = ' ';
+  return words;
 }
 
 std::string name_of(DataType type) {
@@ -140,15 +150,8 @@ std::optional<std::int32_t> pointwise_from(std::string_view text) {
 }
 
 std::optional<Operation> operation_from(std::string_view text) {
-  const auto value = value_of(kOperations, text);
+  const auto value = value_of(kOperationWords, text);
   return value ? std::optional(static_cast<Operation>(*value)) : std::nullopt;
-}
-
-bool names_backward_operation(std::string_view text) {
-  const std::string word = lower(trim(text));
-  for (const char* prefix : {"backward", "bwd", "dgrad", "wgrad"})
-    if (word.starts_with(prefix)) return true;
-  return false;
 }
 
 std::optional<DataType> data_type_from(std::string_view text) {

@@ -148,6 +148,10 @@ Tensor output_of(const Problem& p, Layout layout, DataType type) {
   return y;
 }
 
+const Tensor& written(const Problem& p) {
+  return p.operation == Operation::BackwardData ? p.x : p.operation == Operation::BackwardFilter ? p.w : p.y;
+}
+
 std::string to_text(const Problem& p) {
   const Layouts layouts = layouts_of(p);
   const std::int32_t spatial = p.spatial_dims();

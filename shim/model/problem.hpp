@@ -28,7 +28,10 @@ namespace convpin {
 inline constexpr int kMaxDims = 8;       // CUDNN_DIM_MAX
 inline constexpr int kMaxFused = 8;      // longer chains are not described and so not touched
 
-enum class Operation : std::int32_t { Forward };
+// What is computed from what. x, w and y are the forward convolution's tensors in all three: backward_data writes dx (x's
+// place) from w and dy, backward_filter writes dw from x and dy.
+enum class Operation : std::int32_t { Forward, BackwardData, BackwardFilter };
+inline constexpr Operation kOperations[] = {Operation::Forward, Operation::BackwardData, Operation::BackwardFilter};
 
 // Values are cudnnDataType_t's (cuDNN API reference, cudnnDataType_t), so that one no table knows
 // still passes through as a number.
@@ -82,12 +85,13 @@ Layouts layouts_of(const Problem&);
 Problem canonical(const Problem&);
 
 DataType usual_compute_type(DataType x);         // float for float, half, bfloat16, fp8; double; int32 for int8
-const char* name_of(Operation);                  // "forward"
+const Tensor& written(const Problem&);           // y, dx or dw: the operation's output
+const char* name_of(Operation);                  // "forward", "backward_data", "backward_filter"
+std::string words_for(Operation);                // "backward data", for sentences
 std::string name_of(DataType);                   // "float", "half", "bfloat16", ...; "type17" for an unknown
 std::string pointwise_name(std::int32_t mode);   // "add", "relu", ...; "pointwise37" for an unknown
 std::optional<std::int32_t> pointwise_from(std::string_view);
-std::optional<Operation> operation_from(std::string_view);   // also fwd, fprop; any case
-bool names_backward_operation(std::string_view);             // "dgrad", "backward_filter", ...: not supported yet
+std::optional<Operation> operation_from(std::string_view);   // also fwd, fprop, bwd_data, dgrad, bwd_filter, wgrad; any case
 std::optional<DataType> data_type_from(std::string_view);    // also float32/fp32, float16/fp16, bf16, float64/fp64/double, ...
 std::size_t size_of(DataType);                   // bytes an element; 0 for an unknown type
 std::size_t bytes_of(const Tensor&);             // from the first to the last element, whatever the strides
