@@ -69,9 +69,9 @@ std::string read_fused(std::string_view value, ProblemPattern& to) {
   std::vector<std::string> names;
   if (lower(value) != "none") {
     for (const std::string_view part : split(value, ',')) {
-      const auto mode = pointwise_from(part);
+      const auto mode = fused_from(part);
       if (!mode) return quote(part) + " is not a pointwise operation (none, add, mul, relu, ...)";
-      names.push_back(pointwise_name(*mode));
+      names.push_back(fused_name(*mode));
     }
   }
   if (names.size() > kMaxFused) return "at most 8 operations are allowed";
@@ -179,7 +179,7 @@ bool agrees(const std::optional<Numbers>& wanted, const std::array<std::int64_t,
 std::string fused_text(const Problem& p) {
   std::vector<std::string> names;
   for (std::int32_t i = 0; i < std::clamp(p.fused_count, 0, kMaxFused); ++i)
-    names.push_back(pointwise_name(p.fused[i]));
+    names.push_back(fused_name(p.fused[i]));
   return join(names, ",");
 }
 

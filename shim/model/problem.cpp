@@ -60,7 +60,7 @@ std::string unusual_parts(const Problem& p, const Layouts& layouts) {
   if (!same(p.post_pad, p.pad, p.spatial_dims())) text += " postpad=" + list(p.post_pad, p.spatial_dims());
   if (p.flipped) text += " mode=convolution";
   for (std::int32_t i = 0; i < std::clamp(p.fused_count, 0, kMaxFused); ++i)
-    text += (i ? "," : " fused=") + pointwise_name(p.fused[i]);
+    text += (i ? "," : " fused=") + fused_name(p.fused[i]);
   return text;
 }
 
