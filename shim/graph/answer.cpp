@@ -216,6 +216,7 @@ std::vector<EngineConfig> dropped_by_framework(const PlanNode& plan) {
 
 Candidate candidate_of(const Library& library, const PlanNode& plan) {
   Candidate c;
+  c.operation = plan.graph->problem.operation;
   c.algorithm = algorithm_in(plan.graph->problem, library.version, plan.config.engine);
   c.engine = plan.config;
   c.status = CandidateStatus::Ok;

@@ -37,6 +37,7 @@ Pack* find_pack(cudnnBackendDescriptor_t descriptor) {
 struct Caller {
   const Library& library;
   cudnnHandle_t handle;
+  Operation operation;
   std::vector<std::int64_t> ids;
   std::vector<void*> pointers;
   std::vector<std::size_t> output_at;   // places in ids, in the order of the graph's outputs
@@ -127,6 +128,7 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
                    const std::vector<Listed>& list, const EngineConfig& ran) {
   Attempt attempt;
   Candidate& c = attempt.candidate;
+  c.operation = caller.operation;
   c.algorithm = row.algorithm;
   c.framework_choice = row.framework_choice;
   c.requested = row.requested;
@@ -230,7 +232,7 @@ void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
                   cudnnBackendDescriptor_t variant_pack) {
   const Driver* cuda = driver(library);
   const Pack* pack = find_pack(variant_pack);
-  Caller caller{library, handle, {}, {}, {}};
+  Caller caller{library, handle, plan.graph->problem.operation, {}, {}, {}};
   cudaStream_t stream = nullptr;
   ProblemState& state = *plan.state;
   if (!cuda || !pack || !read_caller(*pack, *plan.graph, caller)) {
