@@ -20,7 +20,7 @@ constexpr std::uint64_t kPinRefused = 1ull << 62;  // in ProblemState::pin_works
 constexpr int kMostResults = 64;   // algorithms times math types
 
 const Request* request_of(const ProblemState& state) {
-  return state.rule && state.rule->request.kind != Request::Kind::FrameworkChoice ? &state.rule->request : nullptr;
+  return state.rule ? state.rule->request() : nullptr;
 }
 
 // The pinned algorithm, -1 where the rule names none that this API has.
@@ -102,7 +102,7 @@ Choice choice_of(const Library& library, const ProblemState& state, int ran, std
   Choice choice;
   choice.api = name_of(Api::Legacy);
   choice.ran = algorithm_text(library, ran);
-  if (state.rule) choice.rule = state.rule->source;
+  if (state.rule) choice.rule = state.rule->label();
   const Request* request = request_of(state);
   if (!request) return choice;
   choice.requested = request->to_text();

@@ -21,7 +21,8 @@ Attempt attempt_of(const Library& library, const Descriptors& d, const ProblemSt
   c.algorithm = algorithm;
   c.framework_choice = algorithm == state.own_choice;
   c.running = algorithm == ran;
-  c.requested = state.rule && state.rule->request.kind == Request::Kind::Algorithm && state.rule->request.algorithm == algorithm;
+  const Request* request = state.rule ? state.rule->request() : nullptr;
+  c.requested = request && request->kind == Request::Kind::Algorithm && request->algorithm == algorithm;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
   if (library.cudnnGetConvolutionMathType) library.cudnnGetConvolutionMathType(d.convolution, &math);
   c.math_type = static_cast<int>(math);
