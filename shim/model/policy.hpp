@@ -13,6 +13,8 @@ namespace convpin {
 struct Ranking {
   std::vector<std::size_t> best;                 // into the candidates, best first: all that beat the framework's own choice,
                                                  // since a framework may drop the first. Empty: its own choice is left
+  bool met = true;                               // false: nothing qualifies, and the framework's own choice is unknown or
+                                                 // against the rule: on_unsupported says what then
   std::string reason;                            // "0.1088 ms, 31 % less than the framework's own choice", or why none
 };
 // Of the candidates that ran, those that keep to the rule's requirements, to what it allows and to its workspace limit,
