@@ -46,7 +46,7 @@ Choice choice_of(const Library& library, const ProblemState& state, int ran, std
   Choice choice;
   choice.api = name_of(Api::Legacy);
   choice.ran = algorithm_text(library, state.problem.operation, ran);
-  if (state.rule) choice.rule = state.rule->source;
+  if (state.rule) choice.rule = state.rule->label();
   const Request* request = request_of(state);
   if (!request) return choice;
   choice.requested = request->to_text();

@@ -10,7 +10,7 @@ constexpr std::uint64_t kPinRefused = 1ull << 62;  // in ProblemState::pin_works
 }  // namespace
 
 const Request* request_of(const ProblemState& state) {
-  return state.rule && state.rule->request.kind != Request::Kind::FrameworkChoice ? &state.rule->request : nullptr;
+  return state.rule ? state.rule->request() : nullptr;
 }
 
 int pinned(const ProblemState& state) {

@@ -22,7 +22,7 @@ Attempt attempt_of(const Execution& e, const ProblemState& state, int algorithm,
   c.algorithm = algorithm;
   c.framework_choice = algorithm == state.own_choice;
   c.running = algorithm == ran;
-  c.requested = state.rule && state.rule->request.kind == Request::Kind::Algorithm && state.rule->request.algorithm == algorithm;
+  c.requested = algorithm == pinned(state);
   c.math_type = math_type(e.library, e.descriptors);
   const ReasonScope words(e.library);
   std::size_t bytes = 0;
