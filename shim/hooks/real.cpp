@@ -76,7 +76,7 @@ void* real_symbol(void* handle, const char* name) {
 
 bool resolve(void* handle, Library& library) {
   bool any = false;
-#define CONVPIN_HOOK(name)                                                                  \
+#define CONVPIN_HOOK(name, ...)                                                             \
   library.name = reinterpret_cast<decltype(library.name)>(real_symbol(handle, #name)); \
   if (library.name && !library.base) library.base = base_of(reinterpret_cast<void*>(library.name)); \
   any = any || library.name;

@@ -9,7 +9,7 @@ namespace convpin {
 
 // One loaded copy of cuDNN. A function that this copy lacks is null.
 struct Library {
-#define CONVPIN_HOOK(name) decltype(&::name) name = nullptr;
+#define CONVPIN_HOOK(name, ...) decltype(&::name) name = nullptr;
 #define CONVPIN_USED(name) decltype(&::name) name = nullptr;
 #include "shim/hooks/functions.def"
 #undef CONVPIN_HOOK
@@ -20,6 +20,18 @@ struct Library {
 
   cudnnStatus_t not_supported() const; // 3000 in cuDNN 9, 9 in cuDNN 8 (facts differ by running version)
   cudnnStatus_t bad_param() const;     // 2000 in cuDNN 9, 3 in cuDNN 8
+};
+
+// One function of one copy, to call with the caller's arguments.
+template <auto Function>
+struct Real {
+  const Library& library;
+  const char* name;
+  operator const Library&() const { return library; }
+  template <typename... A>
+  auto operator()(A... arguments) const {
+    return (library.*Function)(arguments...);
+  }
 };
 
 struct Caller {

@@ -69,8 +69,7 @@ bool note_unknown_variables(Settings& settings) {
     const std::string_view name(*entry, std::strcspn(*entry, "="));
     if (!name.starts_with("CONVPIN_") && !name.starts_with("CONV_FWD_") && !name.starts_with("CONV_BWD_")) continue;
     if (std::find(std::begin(known), std::end(known), name) != std::end(known)) continue;
-    settings.notices.push_back("convpin: warning: " + std::string(name) + " is not a setting of convpin, and is not looked at" +
-                               (name.starts_with("CONV_BWD_") ? ": only forward convolutions can be pinned so far" : ""));
+    settings.notices.push_back("convpin: warning: " + std::string(name) + " is not a setting of convpin, and is not looked at");
     any = true;
   }
   return any;
@@ -223,7 +222,7 @@ ProblemState* find_problem(const Problem& problem, Api api) noexcept {
 ProblemState* meet(const Problem& problem, Api api, const Library& library) {
   if (ProblemState* known = find_problem(problem, api)) return known;
   Runtime& r = runtime();
-  device_of_process(library);  // asks the driver: not under a lock
+  const Place place{device_of_process(library).name, library.version};  // asks the driver: not under a lock
   ProblemState* added = nullptr;
   bool first = false;
   {
@@ -231,7 +230,7 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
     if (ProblemState* known = find_problem(problem, api)) return known;
     first = last_id == 0;
     added = new ProblemState(++last_id, problem, api);
-    added->rule = match(r.settings.rules, problem);
+    added->rule = match(r.settings.rules, problem, place);
     if (r.settings.profiling()) {
       added->profile = ProfileState::Wanted;
       if (r.wanted_profiles.fetch_add(1) == 0) ++r.watches;
@@ -264,12 +263,7 @@ void record(const std::string& line) {
   });
 }
 
-std::string cudnn_version_text(const Library& library) {
-  const std::size_t v = library.version;
-  const std::size_t major = v >= 90000 ? v / 10000 : v / 1000;
-  const std::size_t minor = v >= 90000 ? v / 100 % 100 : v / 100 % 10;
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(v % 100);
-}
+std::string cudnn_version_text(const Library& library) { return version_text(library.version); }
 
 const Device& device_of_process(const Library& library) {
   if (const Where* known = where.load(std::memory_order_acquire)) return known->device;

@@ -59,8 +59,8 @@ std::string own_directory() {
 #define STANDIN_HOME_CNN(name, count) STANDIN_FORWARD(name, count, standin::find_cnn)
 // The parameters keep their names, which -Wunused-parameter would complain of.
 #define STANDIN_HOME_REFUSED(name, count)                                                            \
-  STANDIN_EXPORT standin::Signature<decltype(name)>::Result name(STANDIN_PARAMETERS_##count(name)) { \
-    (void)std::tuple(STANDIN_ARGUMENTS_##count);                                                     \
+  STANDIN_EXPORT convpin::Signature<decltype(name)>::Result name(CONVPIN_PARAMETERS_##count(name)) { \
+    (void)std::tuple(CONVPIN_ARGUMENTS_##count);                                                     \
     return CUDNN_STATUS_NOT_SUPPORTED;                                                               \
   }
 #define STANDIN(name, count, home) STANDIN_HOME_##home(name, count)
