@@ -14,6 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tests/standin/cuda_graph.hpp"
 #include "tests/standin/forward.hpp"
 #include "tests/standin/handle.hpp"
 
@@ -254,6 +255,11 @@ const Entry* driver_entry(std::string_view name) {
       STANDIN_DRIVER("cuDriverGetVersion", cuDriverGetVersion, driver_version),
       STANDIN_DRIVER("cuDeviceTotalMem_v2", cuDeviceTotalMem, device_memory),
       STANDIN_DRIVER("cuDeviceGetPCIBusId", cuDeviceGetPCIBusId, device_bus_id),
+      STANDIN_DRIVER("cuGraphCreate", cuGraphCreate, graph_create),
+      STANDIN_DRIVER("cuGraphDestroy", cuGraphDestroy, graph_destroy),
+      STANDIN_DRIVER("cuGraphInstantiateWithFlags", cuGraphInstantiate, graph_instantiate),
+      STANDIN_DRIVER("cuGraphExecDestroy", cuGraphExecDestroy, graph_exec_destroy),
+      STANDIN_DRIVER("cuGraphLaunch", cuGraphLaunch, graph_launch),
   };
   const auto* found =
       std::find_if(std::begin(entries), std::end(entries), [&](const Entry& e) { return e.name == name; });
