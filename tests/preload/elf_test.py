@@ -35,7 +35,7 @@ class Elf(unittest.TestCase):
     def test_exports_exactly_the_hooks(self):
         hooks = re.findall(r"^CONVPIN_HOOK\((\w+),", (SOURCE / "shim/hooks/functions.def").read_text(), re.M)
         self.assertGreater(len(hooks), 10)
-        self.assertEqual(sorted(name for name, defined in symbols() if defined), sorted(hooks))
+        self.assertEqual(sorted(name for name, defined in symbols() if defined), sorted(hooks + ["dlsym"]))
 
     def test_needs_only_libc(self):
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf("-d"))
