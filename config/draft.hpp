@@ -18,7 +18,7 @@ struct Draft {
     std::string file;  // empty: the environment
   };
   std::map<std::string, Given> given;                         // by settings.def's member name
-  std::vector<std::pair<std::string, std::size_t>> rules_of;  // how many rules each file gave
+  std::vector<std::pair<std::string, std::vector<Operation>>> rules_of;  // the operations of each file's rules
   std::vector<std::string> notices;
 };
 

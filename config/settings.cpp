@@ -2,6 +2,8 @@
 // stops.
 #include "config/settings.hpp"
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <utility>
 
@@ -31,7 +33,7 @@ class Loader {
 #include "config/settings.def"
 #undef CONVPIN_SETTING
     read_files();
-    read_algorithm();
+    read_algorithms();
     check_log_path();
     // %q{VAR} may hold an absolute path.
     if (!expand_path(settings().log_path, environment_).starts_with('/'))
@@ -91,20 +93,36 @@ class Loader {
     }
   }
 
-  void read_algorithm() {
-    const std::string& text = settings().forward_algorithm;
-    if (text.empty()) return;
-    const Parsed<Request> request = parse_request(Operation::Forward, text);
+  struct Named {
+    Operation operation;
+    const char* variable;
+    const std::string& text;
+  };
+  // The variables that name an algorithm for every convolution of one operation. Their rules come first.
+  std::array<Named, 3> algorithm_variables() {
+    return {{{Operation::Forward, "CONV_FWD_ALGO", settings().forward_algorithm},
+             {Operation::BackwardData, "CONV_BWD_DATA_ALGO", settings().backward_data_algorithm},
+             {Operation::BackwardFilter, "CONV_BWD_FILTER_ALGO", settings().backward_filter_algorithm}}};
+  }
+
+  void read_algorithm(const Named& named, std::vector<Rule>& rules) {
+    if (named.text.empty()) return;
+    const Parsed<Request> request = parse_request(named.operation, named.text);
     if (!request) {
-      settings().errors.push_back("CONV_FWD_ALGO: " + request.error);
+      settings().errors.push_back(std::string(named.variable) + ": " + request.error);
       return;
     }
-    Rule rule{"CONV_FWD_ALGO", Operation::Forward, {}, *request};
-    settings().rules.insert(settings().rules.begin(), std::move(rule));
-    settings().notices.push_back("convpin: forward algorithm requested: " + request->to_text());
+    rules.push_back({named.variable, named.operation, {}, *request});
+    settings().notices.push_back("convpin: " + words_for(named.operation) + " algorithm requested: " + request->to_text());
     if (request->kind == Request::Kind::FrameworkChoice) return;
     usual_level_ = ProfileLevel::Algorithms;
     if (!draft_.given.contains("profile_level")) settings().profile_level = usual_level_;
+  }
+
+  void read_algorithms() {
+    std::vector<Rule> rules;
+    for (const Named& named : algorithm_variables()) read_algorithm(named, rules);
+    settings().rules.insert(settings().rules.begin(), rules.begin(), rules.end());
   }
 
   void note_what_is_not_default() {
@@ -115,7 +133,7 @@ class Loader {
       if (given == draft_.given.end() || value == fallback) return;
       const std::string& name = given->second.name;
       settings().non_default.emplace_back(name, value);
-      if (name != "CONV_FWD_ALGO") echo += " " + name + "=" + one_line(value, 1000);
+      if (!name.starts_with("CONV_")) echo += " " + name + "=" + one_line(value, 1000);
     };
     const auto usual_of = [&](const char* member, const auto& fallback) {
       return std::string_view(member) == "profile_level" ? text_of(usual_level_) : text_of(fallback);
@@ -128,11 +146,15 @@ class Loader {
   }
 
   void say_what_is_shadowed() {
-    if (settings().forward_algorithm.empty()) return;
-    for (const auto& [file, count] : draft_.rules_of)
-      if (count > 0)
-        settings().notices.push_back("convpin: CONV_FWD_ALGO comes before " + std::to_string(count) +
-                                     (count == 1 ? " rule of " : " rules of ") + file);
+    for (const Named& named : algorithm_variables()) {
+      if (named.text.empty()) continue;
+      for (const auto& [file, rules] : draft_.rules_of) {
+        const auto count = std::ranges::count(rules, named.operation);
+        if (count > 0)
+          settings().notices.push_back(std::string("convpin: ") + named.variable + " comes before " + std::to_string(count) + " " +
+                                       words_for(named.operation) + (count == 1 ? " rule of " : " rules of ") + file);
+      }
+    }
   }
 
   // With an error the program runs as if nothing had been asked.

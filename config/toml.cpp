@@ -156,14 +156,16 @@ class File {
 
   void read_rules(const Value& rules) {
     if (!rules.is_array()) return error(rules, "a rule begins with [[rule]]");
+    std::vector<Operation> operations;
     for (const Value& rule : rules.as_array(std::nothrow)) {
       if (!rule.is_table()) {
         error(rule, "a rule must be a table, not " + type_name(rule));
       } else {
         draft_.settings.rules.push_back(read_rule(rule));
+        operations.push_back(draft_.settings.rules.back().operation);
       }
     }
-    draft_.rules_of.emplace_back(name_, rules.as_array(std::nothrow).size());
+    draft_.rules_of.emplace_back(name_, std::move(operations));
   }
 
   // What a rule with an error holds does not matter: with any error no rule is in force.
@@ -190,10 +192,8 @@ class File {
     const auto operation = operation_from(text);
     if (operation) {
       rule.operation = *operation;
-    } else if (names_backward_operation(text)) {
-      error(value, quote(text) + ": backward operations are not supported yet, only forward is");
     } else {
-      error(value, quote(text) + " is not an operation: allowed is forward");
+      error(value, quote(text) + " is not an operation: allowed are forward, backward_data, backward_filter");
     }
   }
 

@@ -43,6 +43,7 @@ void note(TensorNode& t, cudnnBackendAttributeName_t name, std::int64_t count, c
     case CUDNN_ATTR_TENSOR_STRIDES: return copy_array<int>(t.tensor.strides, count, values, nullptr);
     case CUDNN_ATTR_TENSOR_UNIQUE_ID: return copy(t.id, count, values);
     case CUDNN_ATTR_TENSOR_IS_VIRTUAL: return copy(t.is_virtual, count, values);
+    case CUDNN_ATTR_TENSOR_IS_BY_VALUE: return copy(t.by_value, count, values);
     case CUDNN_ATTR_TENSOR_VECTOR_COUNT: return copy(t.vector_count, count, values);
     default: return;
   }
@@ -69,19 +70,38 @@ void note(PointwiseNode& p, cudnnBackendAttributeName_t name, std::int64_t count
   if (name == CUDNN_ATTR_POINTWISE_MODE) copy(p.mode, count, values);
 }
 
+// beta is a float or a double.
+void copy_scalar(double& to, cudnnBackendAttributeType_t type, std::int64_t count, const void* values) {
+  if (type == CUDNN_TYPE_DOUBLE) return copy(to, count, values);
+  if (float value = 0; type == CUDNN_TYPE_FLOAT) copy(value, count, values), to = static_cast<double>(value);
+}
+
 void note(OperationNode& o, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
           const void* values) {
   switch (name) {
-    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X: return copy_from_node(o.x, count, values);
-    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W: return copy_from_node(o.w, count, values);
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X:
+    case CUDNN_ATTR_OPERATION_POINTWISE_XDESC: return copy_from_node(o.x, count, values);
+    case CUDNN_ATTR_OPERATION_POINTWISE_BDESC: o.has_second_input = true; [[fallthrough]];
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW: return copy_from_node(o.w, count, values);
     case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY:
     case CUDNN_ATTR_OPERATION_POINTWISE_YDESC: return copy_from_node(o.y, count, values);
-    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC: return copy_from_node(o.convolution, count, values);
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC: return copy_from_node(o.convolution, count, values);
     case CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR: return copy_from_node(o.pointwise, count, values);
     case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA:
-      if (type == CUDNN_TYPE_DOUBLE) return copy(o.beta, count, values);
-      if (float beta = 0; type == CUDNN_TYPE_FLOAT) copy(beta, count, values), o.beta = beta;
-      return;
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA:
+    case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA: return copy_scalar(o.beta, type, count, values);
+    // A backward activation (dx = f'(x) dy), a selection: inputs and outputs that are not looked at. Its name is.
+    case CUDNN_ATTR_OPERATION_POINTWISE_DXDESC:
+    case CUDNN_ATTR_OPERATION_POINTWISE_DYDESC:
+    case CUDNN_ATTR_OPERATION_POINTWISE_TDESC: o.plain = false; return;
     default: return;
   }
 }
@@ -121,19 +141,60 @@ bool Answer::pin_ran() const {
 
 Node* find(cudnnBackendDescriptor_t d) noexcept { return nodes.find(d); }
 
+namespace {
+
+// Convolutions, and what may stand beside one in a graph. Of most only the type is known.
+constexpr cudnnBackendDescriptorType_t kOperationTypes[] = {
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_CONCAT_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_SIGNAL_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
+};
+
+bool is_operation(cudnnBackendDescriptorType_t type) {
+  return std::find(std::begin(kOperationTypes), std::end(kOperationTypes), type) != std::end(kOperationTypes);
+}
+
+OperationNode operation_node(cudnnBackendDescriptorType_t type) {
+  OperationNode node;
+  node.type = type;
+  switch (type) {
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: node.operation = Operation::BackwardData; break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR: node.operation = Operation::BackwardFilter; break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: break;
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: node.kind = OperationNode::Kind::Pointwise; return node;
+    default: return node;
+  }
+  node.kind = OperationNode::Kind::Convolution;
+  return node;
+}
+
+}  // namespace
+
 bool mirrored(cudnnBackendDescriptorType_t type) noexcept {
   switch (type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
-    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
     case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: return true;
-    default: return false;
+    default: return is_operation(type);
   }
 }
 
@@ -144,18 +205,14 @@ void add(cudnnBackendDescriptor_t d, cudnnBackendDescriptorType_t type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR: node->what = TensorNode{}; break;
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR: node->what = ConvolutionNode{}; break;
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR: node->what = PointwiseNode{}; break;
-    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-      node->what.emplace<OperationNode>().kind = OperationNode::Kind::ConvolutionForward;
-      break;
-    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-      node->what.emplace<OperationNode>().kind = OperationNode::Kind::Pointwise;
-      break;
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: node->what = GraphNode{}; break;
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: node->what = HeuristicsNode{}; break;
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR: node->what = EngineNode{}; break;
     case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR: node->what = ConfigNode{}; break;
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: node->plan = std::make_unique<PlanNode>(); break;
-    default: return;
+    default:
+      if (!is_operation(type)) return;
+      node->what = operation_node(type);
   }
   std::lock_guard hold(nodes_lock);
   delete nodes.insert(d, node.release());
@@ -201,42 +258,6 @@ void note_attribute(Node& node, cudnnBackendAttributeName_t name, cudnnBackendAt
         }
       },
       node.what);
-}
-
-GraphPointer describe(const Library& library, const GraphNode& node) {
-  ConvolutionGraph out;
-  out.library = &library;
-  out.handle = node.handle;
-  int convolutions = 0;
-  for (const OperationNode& operation : node.operations) {
-    if (operation.kind == OperationNode::Kind::Other) return nullptr;
-    if (operation.kind == OperationNode::Kind::ConvolutionForward) {
-      ++convolutions;
-      Problem& p = out.problem;
-      const ConvolutionNode& c = operation.convolution;
-      p.x = operation.x.tensor;
-      p.w = operation.w.tensor;
-      p.y = operation.y.tensor;
-      p.compute = c.compute;
-      p.pad = c.pad;
-      p.post_pad = c.post_pad;
-      p.stride = c.stride;
-      p.dilation = c.dilation;
-      p.flipped = c.flipped;
-      if (p.x.rank < 3 || p.w.rank != p.x.rank || p.y.rank != p.x.rank || p.w.dims[1] <= 0) return nullptr;
-      // Vectorised layouts have no text form.
-      if (operation.x.vector_count > 1 || operation.w.vector_count > 1 || operation.y.vector_count > 1) return nullptr;
-      p.groups = static_cast<std::int32_t>(p.x.dims[1] / p.w.dims[1]);
-    } else {
-      if (out.problem.fused_count == kMaxFused) return nullptr;
-      out.problem.fused[static_cast<std::size_t>(out.problem.fused_count++)] = operation.pointwise.mode;
-    }
-    if (!operation.y.is_virtual)
-      out.outputs.push_back({operation.y.id, bytes_of(operation.y.tensor), operation.y.tensor.type, operation.beta != 0});
-  }
-  if (convolutions != 1 || out.outputs.empty()) return nullptr;
-  out.problem = canonical(out.problem);
-  return std::make_shared<const ConvolutionGraph>(std::move(out));
 }
 
 }  // namespace convpin::graph

@@ -29,6 +29,7 @@ struct TensorNode {
   std::int64_t id = 0;
   std::int64_t vector_count = 1;
   bool is_virtual = false;
+  bool by_value = false;       // a scalar in host memory
 };
 
 struct ConvolutionNode {
@@ -43,11 +44,18 @@ struct PointwiseNode {
 };
 
 struct OperationNode {
-  enum class Kind { ConvolutionForward, Pointwise, Other } kind = Kind::Other;
-  TensorNode x, w, y;          // Pointwise: y is its output
+  enum class Kind { Convolution, Pointwise, Other } kind = Kind::Other;
+  cudnnBackendDescriptorType_t type{};
+  Operation operation = Operation::Forward;   // Convolution
+  TensorNode x, w, y;          // Convolution: in the forward's roles. Pointwise: x and w (its second input) give y
+  bool has_second_input = false;
+  bool plain = true;           // a pointwise operation of x and w alone
   ConvolutionNode convolution;
   PointwiseNode pointwise;
   double beta = 0;             // the convolution reads its output where this is not 0
+
+  const TensorNode& output() const;
+  std::vector<const TensorNode*> inputs() const;   // that are known
 };
 
 // A finalized operation graph that holds one convolution.
@@ -55,13 +63,15 @@ struct ConvolutionGraph {
   const Library* library = nullptr;
   cudnnHandle_t handle = nullptr;
   Problem problem;
-  struct Output {
+  struct Binding {             // a tensor of the variant pack
     std::int64_t id;
     std::size_t bytes;
     DataType type;
-    bool read;                 // beta: read before it is written
+    bool read;                 // an output: read before it is written (beta)
+    bool by_value;
   };
-  std::vector<Output> outputs; // not virtual
+  std::vector<Binding> inputs, outputs;   // not virtual; the convolution's own output first, where it is one
+  bool runnable = true;        // all inputs and outputs are known: it may be run on buffers of ours
 };
 using GraphPointer = std::shared_ptr<const ConvolutionGraph>;
 

@@ -32,6 +32,38 @@ constexpr Algorithm kForward[] = {
     {7, "WINOGRAD_NONFUSED", kWinogradNonfused},
 };
 
+// Backward data. 0 is the atomic kernel (NONDETERMINISTIC), 1 a family as forward's.
+constexpr int kDataAlgo0[] = {25};
+constexpr int kDataAlgo1[] = {1};
+constexpr int kDataFft[] = {4};
+constexpr int kDataFftTiling[] = {5, 50};
+constexpr int kDataWinograd[] = {19};
+constexpr int kDataWinogradNonfused[] = {7};
+
+constexpr Algorithm kBackwardData[] = {
+    {0, "ALGO_0", kDataAlgo0},
+    {1, "ALGO_1", kDataAlgo1},
+    {2, "FFT", kDataFft},
+    {3, "FFT_TILING", kDataFftTiling},
+    {4, "WINOGRAD", kDataWinograd},
+    {5, "WINOGRAD_NONFUSED", kDataWinogradNonfused},
+};
+
+constexpr int kFilterAlgo0[] = {20};
+constexpr int kFilterAlgo1[] = {1};
+constexpr int kFilterFft[] = {18};
+constexpr int kFilterWinogradNonfused[] = {17};
+
+constexpr Algorithm kBackwardFilter[] = {
+    {0, "ALGO_0", kFilterAlgo0},
+    {1, "ALGO_1", kFilterAlgo1},
+    {2, "FFT", kFilterFft},
+    {3, "ALGO_3", {}},
+    {4, "WINOGRAD", {}},
+    {5, "WINOGRAD_NONFUSED", kFilterWinogradNonfused},
+    {6, "FFT_TILING", {}},
+};
+
 // What belongs to an operation besides its algorithms. One row an operation.
 struct Spelling {
   Operation operation;
@@ -39,7 +71,11 @@ struct Spelling {
   std::string_view enum_prefix;  // lower case, as all of what is compared here
   std::string_view tag_prefix;   // cudnn-frontend's
 };
-constexpr Spelling kSpellings[] = {{Operation::Forward, kForward, "cudnn_convolution_fwd_algo_", "convfwd_"}};
+constexpr Spelling kSpellings[] = {
+    {Operation::Forward, kForward, "cudnn_convolution_fwd_", "convfwd_"},
+    {Operation::BackwardData, kBackwardData, "cudnn_convolution_bwd_data_", "convbwddata_"},
+    {Operation::BackwardFilter, kBackwardFilter, "cudnn_convolution_bwd_filter_", "convbwdfilter_"},
+};
 
 const Spelling& spelling_of(Operation operation) {
   for (const Spelling& spelling : kSpellings)
@@ -90,9 +126,12 @@ std::optional<Request> request_from(Operation operation, std::string_view text) 
   if (number == -1) return request;
   const std::string wanted = lower(text);
   std::string_view name = wanted;
-  take_prefix(name, spelling.enum_prefix);
+  if (take_prefix(name, spelling.enum_prefix) && !name.starts_with("algo_")) name = {};
+  take_prefix(name, "algo_");  // of the enum's names, ALGO_0 and the like hold no other word
   for (const Algorithm& algorithm : spelling.algorithms) {
-    if (number != algorithm.number && name != lower(algorithm.name)) continue;
+    std::string known = lower(algorithm.name);
+    if (known.starts_with("algo_")) known.erase(0, 5);
+    if (number != algorithm.number && name != known) continue;
     request.kind = Request::Kind::Algorithm;
     request.algorithm = algorithm.number;
     return request;
@@ -108,7 +147,7 @@ std::optional<Request> request_from(Operation operation, std::string_view text) 
 
 std::string not_allowed(Operation operation, std::string_view text) {
   const auto all = spelling_of(operation).algorithms;
-  std::string message = quote(text) + " is not a " + name_of(operation) + " algorithm: allowed are " +
+  std::string message = quote(text) + " is not a " + words_for(operation) + " algorithm: allowed are " +
                         std::to_string(all.front().number) + "-" + std::to_string(all.back().number);
   for (const Algorithm& algorithm : all) message += std::string(", ") + algorithm.name;
   return message + ", an engine tag (eng38, eng38_k2=1), or -1 for the framework's choice";

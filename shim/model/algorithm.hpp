@@ -16,8 +16,8 @@ namespace convpin {
 // One legacy algorithm and the engines that run it in the graph API. cuDNN documents no such map
 // (cudnn-frontend issue 20): it is read off the kernels that both launch, and tests/gpu checks it.
 struct Algorithm {
-  int number;                        // cudnnConvolutionFwdAlgo_t's value, 0..7
-  const char* name;                  // the enum's tail, e.g. "IMPLICIT_PRECOMP_GEMM"
+  int number;                        // the value in cudnnConvolution{Fwd,BwdData,BwdFilter}Algo_t
+  const char* name;                  // the enum's tail, e.g. "IMPLICIT_PRECOMP_GEMM", "ALGO_1"
   std::span<const int> engines;      // global engine indices, the plain one first. More than one: a family,
                                      // offered whole in the heuristics' order
 };
@@ -52,8 +52,8 @@ struct Request {
   std::string to_text() const;       // "1 (IMPLICIT_PRECOMP_GEMM)", "eng38", "eng38_k2=1", "-1 (the framework's choice)"
   Operation operation = Operation::Forward;
 };
-// A number 0-7, cuDNN's name (full or its tail, any case), an engine tag (eng38, eng38_k2=1_k13=0,
-// ConvFwd_eng38_..., any case, knob order free), or -1. Surrounding blanks are ignored. `eng38` is
+// One of the operation's numbers (forward: 0-7), cuDNN's name (full or its tail, any case), an engine tag (eng38,
+// eng38_k2=1_k13=0, ConvFwd_eng38_..., any case, knob order free), or -1. Surrounding blanks are ignored. `eng38` is
 // Engine; with at least one knob it is ExactEngine.
 Parsed<Request> parse_request(Operation, std::string_view);
 

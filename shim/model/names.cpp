@@ -13,7 +13,10 @@ struct Word {
   const char* name;
 };
 
-constexpr Word kOperations[] = {{0, "forward"}, {0, "fwd"}, {0, "fprop"}};
+constexpr Word kOperationWords[] = {
+    {0, "forward"},       {0, "fwd"},        {0, "fprop"}, {1, "backward_data"},  {1, "bwd_data"},
+    {1, "dgrad"},         {2, "backward_filter"}, {2, "bwd_filter"}, {2, "wgrad"},
+};
 
 constexpr Word kDataTypes[] = {
     {0, "float"},     {0, "float32"},      {0, "fp32"},         {0, "single"},  {1, "double"},
@@ -84,6 +87,15 @@ constexpr Word kPointwise[] = {
     {601, "binary_select"},
 };
 
+// cudnnBackendDescriptorType_t of operations that are not pointwise.
+constexpr Word kOtherOperations[] = {
+    {10, "convolution_forward"}, {11, "convolution_backward_filter"}, {12, "convolution_backward_data"},
+    {14, "gen_stats"}, {19, "matmul"},   {20, "bn_finalize"}, {22, "reduction"},    {23, "bn_bwd_weights"}, {25, "resample_fwd"},
+    {26, "resample_bwd"}, {27, "concat"}, {28, "signal"},      {29, "norm_forward"}, {30, "norm_backward"},  {31, "reshape"},
+    {33, "rng"},          {36, "block_scale_quantize"}, {37, "block_scale_dequantize"},
+};
+constexpr std::string_view kBefore = "pre.";
+
 const char* word_for(std::span<const Word> words, std::int32_t value) {
   for (const Word& word : words)
     if (word.value == value) return word.name;
@@ -125,30 +137,43 @@ constexpr TypeSize kSizes[] = {
 }  // namespace
 
 const char* name_of(Operation operation) {
-  const char* name = word_for(kOperations, static_cast<std::int32_t>(operation));
+  const char* name = word_for(kOperationWords, static_cast<std::int32_t>(operation));
   return name ? name : "unknown";
+}
+
+std::string words_for(Operation operation) {
+  std::string words = name_of(operation);
+  for (char& c : words)
+    if (c == '_') c = ' ';
+  return words;
 }
 
 std::string name_of(DataType type) {
   return word_or_number(kDataTypes, static_cast<std::int32_t>(type), "type");
 }
 
-std::string pointwise_name(std::int32_t mode) { return word_or_number(kPointwise, mode, "pointwise"); }
+std::string fused_name(std::int32_t value) {
+  if (value >= kFusedBefore) return std::string(kBefore) + fused_name(value - kFusedBefore);
+  if (value >= kFusedOther) return word_or_number(kOtherOperations, value - kFusedOther, "operation");
+  return word_or_number(kPointwise, value, "pointwise");
+}
 
-std::optional<std::int32_t> pointwise_from(std::string_view text) {
-  return value_or_number(kPointwise, text, "pointwise");
+std::optional<std::int32_t> fused_from(std::string_view text) {
+  const std::string wanted = lower(trim(text));
+  const bool before = wanted.starts_with(kBefore);
+  const std::string_view name = std::string_view(wanted).substr(before ? kBefore.size() : 0);
+  auto value = value_or_number(kPointwise, name, "pointwise");
+  if (!value) {
+    value = value_or_number(kOtherOperations, name, "operation");
+    if (value) *value += kFusedOther;
+  }
+  if (value && before) *value += kFusedBefore;
+  return value;
 }
 
 std::optional<Operation> operation_from(std::string_view text) {
-  const auto value = value_of(kOperations, text);
+  const auto value = value_of(kOperationWords, text);
   return value ? std::optional(static_cast<Operation>(*value)) : std::nullopt;
-}
-
-bool names_backward_operation(std::string_view text) {
-  const std::string word = lower(trim(text));
-  for (const char* prefix : {"backward", "bwd", "dgrad", "wgrad"})
-    if (word.starts_with(prefix)) return true;
-  return false;
 }
 
 std::optional<DataType> data_type_from(std::string_view text) {

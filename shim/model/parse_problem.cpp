@@ -75,7 +75,7 @@ void words_into(const ProblemPattern& from, Problem& p) {
   p.flipped = from.flipped.value_or(false);
   if (!from.fused || from.fused->empty()) return;
   for (const std::string_view name : split(*from.fused, ','))
-    p.fused[p.fused_count++] = pointwise_from(name).value_or(0);
+    p.fused[p.fused_count++] = fused_from(name).value_or(0);
 }
 
 // Gives back what is wrong, or an empty text.

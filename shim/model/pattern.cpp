@@ -14,7 +14,7 @@ constexpr std::int64_t kAny = -1;
 constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
 
 std::string what_is_allowed() {
-  return "allowed are forward, a data type (float, half, bfloat16, double, int8, fp8_e4m3, fp8_e5m2, ...), a "
+  return "allowed are forward, backward_data, backward_filter, a data type (float, half, bfloat16, double, int8, fp8_e4m3, fp8_e5m2, ...), a "
          "layout (nchw, nhwc, ncdhw, ndhwc, channels_first, channels_last, strided), x=[..] w=[..] pad= "
          "stride= "
          "dilation= groups= wtype= ytype= compute= wlayout= ylayout= xstride=[..] wstride=[..] ystride=[..] "
@@ -69,9 +69,9 @@ std::string read_fused(std::string_view value, ProblemPattern& to) {
   std::vector<std::string> names;
   if (lower(value) != "none") {
     for (const std::string_view part : split(value, ',')) {
-      const auto mode = pointwise_from(part);
+      const auto mode = fused_from(part);
       if (!mode) return quote(part) + " is not a pointwise operation (none, add, mul, relu, ...)";
-      names.push_back(pointwise_name(*mode));
+      names.push_back(fused_name(*mode));
     }
   }
   if (names.size() > kMaxFused) return "at most 8 operations are allowed";
@@ -141,8 +141,6 @@ class Reader {
     const std::string_view key = bare ? key_of_word(part) : part.substr(0, equals);
     const std::string_view value = bare ? part : trim(part.substr(equals + 1));
     if (part == "*") return {};
-    if (names_backward_operation(value) && (bare || lower(key) == "operation"))
-      return quote(value) + ": backward operations are not supported yet, only forward is";
     for (std::size_t i = 0; i < std::size(kParts); ++i) {
       if (kParts[i].key != lower(key)) continue;
       if (seen_[i]) return quote(part) + ": " + std::string(kParts[i].key) + " is given twice";
@@ -181,7 +179,7 @@ bool agrees(const std::optional<Numbers>& wanted, const std::array<std::int64_t,
 std::string fused_text(const Problem& p) {
   std::vector<std::string> names;
   for (std::int32_t i = 0; i < std::clamp(p.fused_count, 0, kMaxFused); ++i)
-    names.push_back(pointwise_name(p.fused[i]));
+    names.push_back(fused_name(p.fused[i]));
   return join(names, ",");
 }
 

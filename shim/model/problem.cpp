@@ -60,7 +60,7 @@ std::string unusual_parts(const Problem& p, const Layouts& layouts) {
   if (!same(p.post_pad, p.pad, p.spatial_dims())) text += " postpad=" + list(p.post_pad, p.spatial_dims());
   if (p.flipped) text += " mode=convolution";
   for (std::int32_t i = 0; i < std::clamp(p.fused_count, 0, kMaxFused); ++i)
-    text += (i ? "," : " fused=") + pointwise_name(p.fused[i]);
+    text += (i ? "," : " fused=") + fused_name(p.fused[i]);
   return text;
 }
 
@@ -146,6 +146,10 @@ Tensor output_of(const Problem& p, Layout layout, DataType type) {
   }
   if (layout != Layout::Strided) set_packed_strides(y, layout);
   return y;
+}
+
+const Tensor& written(const Problem& p) {
+  return p.operation == Operation::BackwardData ? p.x : p.operation == Operation::BackwardFilter ? p.w : p.y;
 }
 
 std::string to_text(const Problem& p) {

@@ -10,7 +10,8 @@
 //   xstride=[..] wstride=[..] ystride=[..]   strides in elements, for each tensor that is not packed
 //   postpad=0,1             padding after, where it differs from pad (padding before)
 //   mode=convolution        true convolution (flipped filter); cross-correlation is the usual one
-//   fused=add,relu          the pointwise operations behind the convolution in the same graph
+//   fused=add,relu          the other operations of the same graph, in its order: pointwise ones by their mode, others
+//                           by their type (gen_stats, reduction); "pre.relu" where the result goes into the convolution
 #pragma once
 
 #include <array>
@@ -27,8 +28,14 @@ namespace convpin {
 
 inline constexpr int kMaxDims = 8;       // CUDNN_DIM_MAX
 inline constexpr int kMaxFused = 8;      // longer chains are not described and so not touched
+// What else a convolution's graph holds, as numbers: a cudnnPointwiseMode_t, or kFusedOther + cudnnBackendDescriptorType_t
+// of another operation; plus kFusedBefore where its result goes into the convolution.
+inline constexpr std::int32_t kFusedOther = 1000, kFusedBefore = 10000;
 
-enum class Operation : std::int32_t { Forward };
+// What is computed from what. x, w and y are the forward convolution's tensors in all three: backward_data writes dx (x's
+// place) from w and dy, backward_filter writes dw from x and dy.
+enum class Operation : std::int32_t { Forward, BackwardData, BackwardFilter };
+inline constexpr Operation kOperations[] = {Operation::Forward, Operation::BackwardData, Operation::BackwardFilter};
 
 // Values are cudnnDataType_t's (cuDNN API reference, cudnnDataType_t), so that one no table knows
 // still passes through as a number.
@@ -56,7 +63,7 @@ struct Problem {
   std::int32_t groups = 1;
   std::int32_t flipped = 0;                      // 1: CUDNN_CONVOLUTION, 0: CROSS_CORRELATION
   std::int32_t fused_count = 0;
-  std::array<std::int32_t, kMaxFused> fused{};   // cudnnPointwiseMode_t values, in graph order
+  std::array<std::int32_t, kMaxFused> fused{};   // in graph order
   std::int32_t reserved = 0;
   int spatial_dims() const { return x.rank - 2; }
   bool operator==(const Problem&) const = default;
@@ -82,12 +89,13 @@ Layouts layouts_of(const Problem&);
 Problem canonical(const Problem&);
 
 DataType usual_compute_type(DataType x);         // float for float, half, bfloat16, fp8; double; int32 for int8
-const char* name_of(Operation);                  // "forward"
+const Tensor& written(const Problem&);           // y, dx or dw: the operation's output
+const char* name_of(Operation);                  // "forward", "backward_data", "backward_filter"
+std::string words_for(Operation);                // "backward data", for sentences
 std::string name_of(DataType);                   // "float", "half", "bfloat16", ...; "type17" for an unknown
-std::string pointwise_name(std::int32_t mode);   // "add", "relu", ...; "pointwise37" for an unknown
-std::optional<std::int32_t> pointwise_from(std::string_view);
-std::optional<Operation> operation_from(std::string_view);   // also fwd, fprop; any case
-bool names_backward_operation(std::string_view);             // "dgrad", "backward_filter", ...: not supported yet
+std::string fused_name(std::int32_t);            // "add", "relu", "gen_stats", "pre.relu"; "pointwise37", "operation99" for an unknown
+std::optional<std::int32_t> fused_from(std::string_view);
+std::optional<Operation> operation_from(std::string_view);   // also fwd, fprop, bwd_data, dgrad, bwd_filter, wgrad; any case
 std::optional<DataType> data_type_from(std::string_view);    // also float32/fp32, float16/fp16, bf16, float64/fp64/double, ...
 std::size_t size_of(DataType);                   // bytes an element; 0 for an unknown type
 std::size_t bytes_of(const Tensor&);             // from the first to the last element, whatever the strides

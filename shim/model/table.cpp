@@ -164,7 +164,7 @@ std::string supported_line(const Problem& problem, const std::vector<Candidate>&
     numbers.push_back(c.algorithm);
     untimed += " " + std::to_string(c.algorithm);
   }
-  return std::string("convpin: supported ") + name_of(problem.operation) +
+  return "convpin: supported " + words_for(problem.operation) +
          " algorithms, fastest first:" + (text.empty() ? " none" : text) +
          (untimed.empty() ? "" : "; not timed:" + untimed) + "\n";
 }
@@ -241,7 +241,7 @@ std::string candidate_summary(const Problem& problem, const std::vector<Candidat
 
 std::string choice_line(const Problem& problem, const Choice& choice) {
   const bool engine = choice.requested.starts_with("eng");
-  const std::string what = std::string("requested ") + name_of(problem.operation) +
+  const std::string what = "requested " + words_for(problem.operation) +
                            (engine ? " engine " : " algorithm ") + choice.requested;
   const std::string instead =
       "the framework's choice runs instead" + (choice.ran.empty() ? "" : " (" + choice.ran + ")");

@@ -111,7 +111,7 @@ std::string silence_explained(const std::function<const char*(const char*)>& get
     return value && *value;
   };
   if (is_set("CONVPIN_DISABLE")) return {};
-  if (!is_set("CONV_FWD_ALGO") && !is_set("CONVPIN_CONFIG") && !is_set("CONVPIN_LOG") && !is_set("CONVPIN_PROFILE")) return {};
+  if (!is_set("CONV_FWD_ALGO") && !is_set("CONV_BWD_DATA_ALGO") && !is_set("CONV_BWD_FILTER_ALGO") && !is_set("CONVPIN_CONFIG") && !is_set("CONVPIN_LOG") && !is_set("CONVPIN_PROFILE")) return {};
   const bool cuda = loaded("libcuda.so.1");
   const bool cudnn = loaded("libcudnn.so.") || loaded("libcudnn_");  // a program may have only sub-libraries
   if (!cuda && !cudnn) return {};

@@ -69,8 +69,7 @@ bool note_unknown_variables(Settings& settings) {
     const std::string_view name(*entry, std::strcspn(*entry, "="));
     if (!name.starts_with("CONVPIN_") && !name.starts_with("CONV_FWD_") && !name.starts_with("CONV_BWD_")) continue;
     if (std::find(std::begin(known), std::end(known), name) != std::end(known)) continue;
-    settings.notices.push_back("convpin: warning: " + std::string(name) + " is not a setting of convpin, and is not looked at" +
-                               (name.starts_with("CONV_BWD_") ? ": only forward convolutions can be pinned so far" : ""));
+    settings.notices.push_back("convpin: warning: " + std::string(name) + " is not a setting of convpin, and is not looked at");
     any = true;
   }
   return any;

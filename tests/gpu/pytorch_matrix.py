@@ -107,14 +107,14 @@ class Direct:
     def __call__(self, api, algorithm, kind, size, layout):
         key = (api, algorithm, kind[0], size, layout)
         if key not in self.answers:
-            problem = self.module.Problem(kind[2], 64, 56, 56, 64, size, size, pad=size // 2, layout=layout,
+            problem = self.module.Problem(kind[2], 64, (56, 56), 64, (size, size), pad=size // 2, layout=layout,
                                           dtype="half" if kind[0] == "half" else "float")
             self.answers[key] = (self.legacy if api == "legacy" else self.graph)(algorithm, problem, kind)
         return self.answers[key]
 
     def runs(self, prepare, problem, kind):
         import torch
-        x, w = inputs(kind, problem.r, problem.layout, torch)
+        x, w = inputs(kind, problem.window[0], problem.layout, torch)
         y = torch.empty(problem.shapes()[2], device="cuda", dtype=x.dtype)
         try:
             size, bind = prepare()
@@ -126,7 +126,7 @@ class Direct:
             return False
 
     def graph(self, algorithm, problem, kind):
-        graph = self.module.ForwardGraph(self.cudnn, problem)
+        graph = self.module.ConvolutionGraph(self.cudnn, problem)
 
         def prepare(engine):
             plan = graph.plan(graph.configuration(engine))
@@ -135,7 +135,7 @@ class Direct:
 
     def legacy(self, algorithm, problem, kind):
         def prepare(math):
-            call = self.module.LegacyForward(self.cudnn, problem, math)
+            call = self.module.LegacyConvolution(self.cudnn, problem, math)
             return call.workspace(algorithm), lambda *tensors: call.bind(algorithm, *tensors)
         maths = {"tf32": ["DEFAULT"], "float": ["FMA"], "half": ["DEFAULT", "TENSOR_OP"]}[kind[0]]
         return any(self.runs(lambda: prepare(math), problem, kind) for math in maths)

@@ -62,7 +62,7 @@ class Rules(children.Case):
     def test_the_variable_comes_first_and_says_so(self):
         self.write("pins.toml", rules(("stride=2,2", 2), ("", 3)))
         child = self.run_all(PROBLEM, STRIDED, CONVPIN_CONFIG="pins.toml", CONV_FWD_ALGO="0")
-        self.assertIn("convpin: CONV_FWD_ALGO comes before 2 rules of pins.toml\n", child.stderr)
+        self.assertIn("convpin: CONV_FWD_ALGO comes before 2 forward rules of pins.toml\n", child.stderr)
         self.assertEqual({(rule, choice) for _, choice, rule in self.requests(child)}, {("CONV_FWD_ALGO", "set")})
 
     def test_several_files(self):

@@ -116,4 +116,23 @@ TEST(RequestText, QuotesHostileTextsSafely) {
 }
 
 }  // namespace
+// Fails when a backward operation's numbers, enum names or tags are not understood, or mean another algorithm.
+TEST(Algorithm, BackwardNames) {
+  struct Case { Operation operation; const char* text; int number; };
+  for (const Case& c : {Case{Operation::BackwardData, "CUDNN_CONVOLUTION_BWD_DATA_ALGO_0", 0}, Case{Operation::BackwardData, "algo_1", 1},
+                        Case{Operation::BackwardData, "5", 5}, Case{Operation::BackwardData, "winograd_nonfused", 5},
+                        Case{Operation::BackwardFilter, "CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING", 6},
+                        Case{Operation::BackwardFilter, "cudnn_convolution_bwd_filter_algo_3", 3}, Case{Operation::BackwardFilter, "FFT", 2}}) {
+    const auto request = parse_request(c.operation, c.text);
+    ASSERT_TRUE(request) << c.text << ": " << request.error;
+    EXPECT_EQ(request->algorithm, c.number) << c.text;
+    EXPECT_EQ(request->operation, c.operation);
+  }
+  EXPECT_EQ(parse_request(Operation::BackwardData, "ConvBwdData_eng25")->engine.engine, 25);
+  EXPECT_EQ(parse_request(Operation::BackwardFilter, "convbwdfilter_ENG17_k2=1")->kind, Request::Kind::ExactEngine);
+  for (const char* text : {"6", "GEMM", "CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0", "ConvFwd_eng1", "CUDNN_CONVOLUTION_BWD_DATA_FFT", ""})
+    EXPECT_FALSE(parse_request(Operation::BackwardData, text)) << text;
+  EXPECT_NE(parse_request(Operation::BackwardData, "6").error.find("is not a backward data algorithm: allowed are 0-5, ALGO_0"), std::string::npos);
+}
+
 }  // namespace convpin

@@ -61,11 +61,15 @@ TEST(Names, PointwiseModesAreCudnns) {
   for (const auto& [mode, tail] : modes) {
     std::string name = lower(tail);
     if (name.ends_with("_fwd")) name.resize(name.size() - 4);
-    EXPECT_EQ(pointwise_name(mode), name);
-    EXPECT_EQ(pointwise_from(name), mode);
+    EXPECT_EQ(fused_name(mode), name);
+    EXPECT_EQ(fused_from(name), mode);
   }
-  EXPECT_EQ(pointwise_name(37), "pointwise37");
-  EXPECT_EQ(pointwise_from("pointwise37"), 37);
+  EXPECT_EQ(fused_name(37), "pointwise37");
+  EXPECT_EQ(fused_from("pointwise37"), 37);
+  for (const char* name : {"gen_stats", "operation99", "pre.relu", "pre.operation99", "pre.pointwise37"}) {
+    ASSERT_TRUE(fused_from(name)) << name;
+    EXPECT_EQ(fused_name(*fused_from(name)), name);
+  }
 }
 
 TEST(Names, NotesAreCudnns) {

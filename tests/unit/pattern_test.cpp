@@ -116,7 +116,7 @@ TEST(Pattern, StridesMayHaveWildcards) {
 
 TEST(Pattern, RefusesNonsense) {
   for (const char* text :
-       {"backward_data", "operation=wgrad", "x=[1,,2]", "x=[**]", "x=[1.5]", "pad=one", "pads=1",
+       {"backward", "operation=grad", "x=[1,,2]", "x=[**]", "x=[1.5]", "pad=one", "pads=1",
         "groups=two", "groups=0", "half half", "operation=forward fwd", "x=[1", "layout=nhcw", "="}) {
     const auto parsed = parse_problem_pattern(text);
     EXPECT_FALSE(parsed) << text;

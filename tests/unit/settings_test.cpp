@@ -125,8 +125,8 @@ TEST_F(SettingsTest, SaysWhatTheVariableShadows) {
   EXPECT_EQ(s.rules[1].request.algorithm, 2);
   EXPECT_EQ(s.rules[4].request.algorithm, 5);
   ASSERT_EQ(s.notices.size(), 4u);
-  EXPECT_EQ(s.notices[2], "convpin: CONV_FWD_ALGO comes before 3 rules of pins.toml");
-  EXPECT_EQ(s.notices[3], "convpin: CONV_FWD_ALGO comes before 1 rule of more.toml");
+  EXPECT_EQ(s.notices[2], "convpin: CONV_FWD_ALGO comes before 3 forward rules of pins.toml");
+  EXPECT_EQ(s.notices[3], "convpin: CONV_FWD_ALGO comes before 1 forward rule of more.toml");
 }
 
 TEST_F(SettingsTest, TheFirstMatchingRuleWins) {
