@@ -19,25 +19,7 @@ WAYS = {
 }
 
 
-def ran(child):
-    """What ran, by the programs' own words: {"eng2", "algo2"}."""
-    return set(re.findall(r"\b(eng\d+|algo\d+)", child.stdout))
-
-
 class Callers(children.Case):
-    def three_runs(self, *arguments, **more):
-        bare = self.bare(*arguments, **more)
-        self.assertEqual(bare.status, 0, bare.stderr)
-        idle = self.preloaded(*arguments, log=None, **more)
-        self.assertEqual((idle.trace, idle.stderr), (bare.trace, bare.stderr))
-        self.assertNotIn("eng2", ran(bare))  # the negative control: what is pinned below is not what runs anyway
-        pinned = self.preloaded(*arguments, same=False, log="log-%p.jsonl", CONV_FWD_ALGO="2", CONVPIN_PROFILE="off", **more)
-        self.assertEqual({how for _, _, how in pinned.trace}, {"im2col_gemm"}, pinned.stderr)
-        self.assertEqual(len(pinned.trace), len(bare.trace))
-        self.assertLessEqual(ran(pinned), {"eng2", "algo2"})
-        self.assertNotIn("warning", pinned.stderr)
-        return pinned
-
     def test_each_way(self):
         for name, arguments in WAYS.items():
             with self.subTest(name):
