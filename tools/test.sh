@@ -6,6 +6,7 @@ cd "$root"
 mkdir -p build
 setup
 tools/fetch_frontend.sh build/frontend || say "cudnn-frontend's headers could not be had: its clients are skipped"
+wheels=wheels8 fetch_wheels $cudnn8_wheels || say "cuDNN 8 could not be had: its test is skipped"
 
 jobs=$(nproc)
 configure ci

@@ -50,8 +50,9 @@ void say_too_many_copies() noexcept {
 // What the program is given for the function that it found.
 void* answer(void* found, const char* name, const void* asks) noexcept {
   if (!hook_for(name, 0)) return found;
-  const Side side = side_of(asks);
-  if (side != Side::Program) return found;  // cuDNN finds its own functions by their names: ours would call it again
+  // cuDNN's dispatcher finds its own functions by their names, in each of its libraries: ours would take those libraries
+  // for further copies, and call it again.
+  if (side_of(asks) != Side::Program) return found;
   const int copy = copy_of(found);
   if (copy < 0) return found;
   if (copy < kLookedUpCopies) return hook_for(name, copy);
