@@ -1,12 +1,19 @@
 // The README's reference of settings, made from the one table.
+#include <type_traits>
+
 #include "config/settings.hpp"
+#include "config/values.hpp"
 
 namespace convpin {
 namespace {
 
 std::string default_text(const std::string& value) { return value.empty() ? "unset" : value; }
 std::string default_text(bool value) { return value ? "true" : "false"; }
-std::string default_text(ProfileLevel) { return "off"; }
+template <typename Enum>
+  requires std::is_enum_v<Enum>
+std::string default_text(Enum value) {
+  return text_of(value);
+}
 std::string default_text(int value) { return std::to_string(value); }
 std::string default_text(std::int64_t value) { return std::to_string(value); }
 std::string default_text(double seconds) { return std::to_string(static_cast<int>(seconds)) + " s"; }

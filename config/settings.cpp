@@ -112,7 +112,10 @@ class Loader {
       settings().errors.push_back(std::string(named.variable) + ": " + request.error);
       return;
     }
-    rules.push_back({named.variable, named.operation, {}, *request});
+    Rule& rule = rules.emplace_back();
+    rule.source = named.variable;
+    rule.operation = named.operation;
+    rule.requests = {*request};
     settings().notices.push_back("convpin: " + words_for(named.operation) + " algorithm requested: " + request->to_text());
     if (request->kind == Request::Kind::FrameworkChoice) return;
     usual_level_ = ProfileLevel::Algorithms;
@@ -160,6 +163,8 @@ class Loader {
   // With an error the program runs as if nothing had been asked.
   void disarm() {
     settings().rules.clear();
+    settings().denials.clear();
+    settings().on_miss = OnMiss::Leave;
     settings().profile_level = ProfileLevel::Off;
     std::erase_if(settings().notices,
                   [](const std::string& line) { return !line.starts_with("convpin: settings:"); });
@@ -174,7 +179,7 @@ class Loader {
 }  // namespace
 
 bool Settings::idle() const {
-  return disable || (rules.empty() && errors.empty() && !profiling() && log_path.empty());
+  return disable || (rules.empty() && denials.empty() && on_miss == OnMiss::Leave && errors.empty() && !profiling() && log_path.empty());
 }
 
 Settings load_settings(const Getenv& getenv_, const std::string& cwd) {
@@ -187,12 +192,6 @@ Settings load_settings(const Getenv& getenv_, const std::string& cwd) {
     failed.errors.emplace_back("the settings can't be read");
   }
   return failed;
-}
-
-const Rule* match(const std::vector<Rule>& rules, const Problem& problem) {
-  for (const Rule& rule : rules)
-    if (rule.operation == problem.operation && rule.problem.matches(problem)) return &rule;
-  return nullptr;
 }
 
 }  // namespace convpin

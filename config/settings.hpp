@@ -13,20 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "shim/model/algorithm.hpp"
-#include "shim/model/candidate.hpp"
-#include "shim/model/problem.hpp"
+#include "shim/model/rule.hpp"
 
 namespace convpin {
 
 enum class ProfileLevel : std::uint8_t { Off, Algorithms, Engines };
-
-struct Rule {
-  std::string source;                            // "CONV_FWD_ALGO" or "pins.toml:12:1" (path as given, line, column)
-  Operation operation = Operation::Forward;
-  ProblemPattern problem;
-  Request request;
-};
 
 // Fields are made from settings.def; their names are its member column.
 struct Settings {
@@ -34,6 +25,7 @@ struct Settings {
 #include "config/settings.def"
 #undef CONVPIN_SETTING
   std::vector<Rule> rules;                       // in order of precedence: CONV_FWD_ALGO first, then the files'
+  std::vector<Denial> denials;
   std::vector<std::string> errors;               // each: where it is, the value, what is allowed. Not empty:
                                                  // no rule is in force (all of it runs as if nothing had been asked)
   std::vector<std::string> notices;              // one line each, for stderr: echo of non-default settings, shadowed rules
@@ -47,9 +39,6 @@ struct Settings {
 // `getenv_` is secure_getenv in the shim and a map in tests: null for unset. `cwd` makes relative paths
 // absolute. Reads the TOML files named by CONVPIN_CONFIG. Never throws.
 Settings load_settings(const std::function<const char*(const char*)>& getenv_, const std::string& cwd);
-
-// The first rule that matches, or null. A rule with Request::Kind::FrameworkChoice ends the search (and is returned).
-const Rule* match(const std::vector<Rule>&, const Problem&);
 
 // %h host, %p pid, %r rank (0 where there is none), %q{VAR} an environment variable (empty if unset), %% a percent sign.
 std::string expand_path(const std::string& pattern, const std::function<const char*(const char*)>& getenv_);

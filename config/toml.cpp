@@ -211,7 +211,7 @@ class File {
       return error(value, "'algo' must be a number or a string, not " + type_name(value));
     Parsed<Request> request = parse_request(rule.operation, scalar_text(value));
     if (!request) return error(value, request.error);
-    rule.request = std::move(*request.value);
+    rule.requests = {std::move(*request.value)};
   }
 
   const std::string& name_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "shim/model/text.hpp"
 
@@ -35,7 +36,26 @@ std::optional<double> number_with_unit(std::string_view text, const Unit (&units
   return std::nullopt;
 }
 
-constexpr std::array<const char*, 3> kLevels = {"off", "algorithms", "engines"};
+// The words for the values of an enum, in its order, and what such a value is called.
+struct Words {
+  const char* what;
+  std::span<const char* const> words;
+};
+constexpr const char* kLevelWords[] = {"off", "algorithms", "engines"};
+constexpr const char* kOnUnsupportedWords[] = {"fallback", "error"};
+constexpr const char* kOnMissWords[] = {"leave", "error"};
+constexpr Words kLevels{"a profile level", kLevelWords};
+constexpr Words kOnUnsupported{"a way out", kOnUnsupportedWords};
+constexpr Words kOnMiss{"a way out", kOnMissWords};
+
+template <typename Enum>
+Parsed<Enum> word_from(const Words& known, std::string_view text) {
+  const std::string wanted = lower(trim(text));
+  for (std::size_t i = 0; i < known.words.size(); ++i)
+    if (wanted == known.words[i]) return Parsed<Enum>::ok(static_cast<Enum>(i));
+  return Parsed<Enum>::fail(quote(text) + " is not " + known.what + ": allowed are " +
+                            join({known.words.begin(), known.words.end()}, ", "));
+}
 
 struct BoolWord {
   const char* word;
@@ -87,11 +107,17 @@ Parsed<bool> setting_from(std::string_view, std::string_view text) {
 
 template <>
 Parsed<ProfileLevel> setting_from(std::string_view, std::string_view text) {
-  const std::string wanted = lower(trim(text));
-  for (std::size_t i = 0; i < kLevels.size(); ++i)
-    if (wanted == kLevels[i]) return Parsed<ProfileLevel>::ok(static_cast<ProfileLevel>(i));
-  return Parsed<ProfileLevel>::fail(quote(text) +
-                                    " is not a profile level: allowed are off, algorithms, engines");
+  return word_from<ProfileLevel>(kLevels, text);
+}
+
+template <>
+Parsed<OnUnsupported> setting_from(std::string_view, std::string_view text) {
+  return word_from<OnUnsupported>(kOnUnsupported, text);
+}
+
+template <>
+Parsed<OnMiss> setting_from(std::string_view, std::string_view text) {
+  return word_from<OnMiss>(kOnMiss, text);
 }
 
 template <>
@@ -119,7 +145,9 @@ Parsed<double> setting_from(std::string_view, std::string_view text) {
 
 std::string text_of(const std::string& text) { return text; }
 std::string text_of(bool value) { return value ? "true" : "false"; }
-std::string text_of(ProfileLevel level) { return kLevels[static_cast<std::size_t>(level)]; }
+std::string text_of(ProfileLevel level) { return kLevels.words[static_cast<std::size_t>(level)]; }
+std::string text_of(OnUnsupported value) { return kOnUnsupported.words[static_cast<std::size_t>(value)]; }
+std::string text_of(OnMiss value) { return kOnMiss.words[static_cast<std::size_t>(value)]; }
 std::string text_of(int value) { return std::to_string(value); }
 std::string text_of(std::int64_t value) { return std::to_string(value); }
 std::string text_of(double seconds) {

@@ -17,6 +17,8 @@ Parsed<T> setting_from(std::string_view member, std::string_view text);
 std::string text_of(const std::string&);
 std::string text_of(bool);
 std::string text_of(ProfileLevel);
+std::string text_of(OnUnsupported);
+std::string text_of(OnMiss);
 std::string text_of(int);
 std::string text_of(std::int64_t);
 std::string text_of(double seconds);

@@ -9,7 +9,7 @@ namespace convpin::graph {
 namespace {
 
 bool asks(const ProblemState* state) {
-  return state->rule && state->rule->request.kind != Request::Kind::FrameworkChoice;
+  return state->rule && state->rule->request();
 }
 
 Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.device_prop ? node.device_prop->get() : nullptr}; }
@@ -32,7 +32,7 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
           is_fallback(node.mode)
               ? read_list(library, query_heuristics(library, graph->get(), CUDNN_HEUR_MODE_INSTANT, target_of(node)))
               : listed;
-      const Pins pins = possible_pins(library, node.graph->problem, answer->state->rule->request, graph->get(), target_of(node), instant);
+      const Pins pins = possible_pins(library, node.graph->problem, *answer->state->rule->request(), graph->get(), target_of(node), instant);
       if (!pins.configs.empty()) node.pinned_graph = graph;
       for (const auto& config : pins.configs) answer->slots.push_back({config, Answer::Role::Pin});
       answer->pins = pins.configs.size();
@@ -216,6 +216,7 @@ std::vector<EngineConfig> dropped_by_framework(const PlanNode& plan) {
 
 Candidate candidate_of(const Library& library, const PlanNode& plan) {
   Candidate c;
+  c.operation = plan.graph->problem.operation;
   c.algorithm = algorithm_in(plan.graph->problem, library.version, plan.config.engine);
   c.engine = plan.config;
   c.status = CandidateStatus::Ok;
@@ -233,9 +234,9 @@ Choice choice_of(const Library& library, const PlanNode& plan) {
   choice.ran = plan.ran;
   const ProblemState& state = *plan.state;
   if (!state.rule) return choice;
-  choice.rule = state.rule->source;
+  choice.rule = state.rule->label();
   if (!asks(&state)) return choice;
-  const Request& request = state.rule->request;
+  const Request& request = *state.rule->request();
   choice.requested = request.to_text();
   if (satisfies(request, state.problem, library.version, plan.config)) {
     choice.kind = ChoiceKind::Set;

@@ -37,6 +37,7 @@ Pack* find_pack(cudnnBackendDescriptor_t descriptor) {
 struct Caller {
   const Library& library;
   cudnnHandle_t handle;
+  Operation operation;
   std::vector<std::int64_t> ids;
   std::vector<void*> pointers;
   std::vector<std::size_t> output_at;   // places in ids, in the order of the graph's outputs
@@ -67,12 +68,12 @@ int rank_of(const std::vector<Listed>& list, const EngineConfig& config) {
 }
 
 bool asked_for(const ProblemState& state, const Library& library, const EngineConfig& config) {
-  return state.rule && state.rule->request.kind != Request::Kind::FrameworkChoice &&
-         satisfies(state.rule->request, state.problem, library.version, config);
+  return state.rule && state.rule->request() && satisfies(*state.rule->request(), state.problem, library.version, config);
 }
 
 bool asked_for(const ProblemState& state, int algorithm) {
-  return state.rule && state.rule->request.kind == Request::Kind::Algorithm && state.rule->request.algorithm == algorithm;
+  const Request* request = state.rule ? state.rule->request() : nullptr;
+  return request && request->kind == Request::Kind::Algorithm && request->algorithm == algorithm;
 }
 
 // The framework's own choice first: the others are compared with it. Then what ran, then the rest.
@@ -116,7 +117,8 @@ std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std
     auto configs = wanted_configs(request, problem, library.version, list);
     const bool known = std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.configs == configs; });
     // Of a family's members only the one that runs is what was asked for.
-    const bool named = plan.state->rule && plan.state->rule->request.kind != Request::Kind::Algorithm;
+    const Request* asked = plan.state->rule ? plan.state->rule->request() : nullptr;
+    const bool named = asked && asked->kind != Request::Kind::Algorithm;
     if (!known)
       rows.push_back({algorithm_of(configs.front()), configs, false, named && asked_for(*plan.state, library, configs.front())});
   }
@@ -127,6 +129,7 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
                    const std::vector<Listed>& list, const EngineConfig& ran) {
   Attempt attempt;
   Candidate& c = attempt.candidate;
+  c.operation = caller.operation;
   c.algorithm = row.algorithm;
   c.framework_choice = row.framework_choice;
   c.requested = row.requested;
@@ -230,7 +233,7 @@ void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
                   cudnnBackendDescriptor_t variant_pack) {
   const Driver* cuda = driver(library);
   const Pack* pack = find_pack(variant_pack);
-  Caller caller{library, handle, {}, {}, {}};
+  Caller caller{library, handle, plan.graph->problem.operation, {}, {}, {}};
   cudaStream_t stream = nullptr;
   ProblemState& state = *plan.state;
   if (!cuda || !pack || !read_caller(*pack, *plan.graph, caller)) {

@@ -1,17 +1,21 @@
-// The legacy API's forward calls, each with what we add to it.
+// The legacy API's calls, each with what we add to it. One code for the three operations: what differs between them is in
+// calls.hpp (the order of arguments) and here (which tensor is written).
 #pragma once
 
 #include <cudnn.h>
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 
 #include "shim/hooks/real.hpp"
+#include "shim/model/problem.hpp"
 
 namespace convpin::legacy {
 
-// What names a convolution in every legacy call.
+// What names a convolution in every legacy call. x, w and y in the forward's roles.
 struct Descriptors {
+  Operation operation;
   cudnnHandle_t handle;
   cudnnTensorDescriptor_t x;
   cudnnFilterDescriptor_t w;
@@ -19,22 +23,43 @@ struct Descriptors {
   cudnnTensorDescriptor_t y;
 };
 
-cudnnStatus_t forward(const Library&, const Descriptors&, const void* alpha, const void* x, const void* w,
-                      cudnnConvolutionFwdAlgo_t, void* workspace, std::size_t workspace_bytes, const void* beta,
-                      void* y) noexcept;
+// The program's call, with another algorithm, workspace and output.
+using Run = std::function<cudnnStatus_t(int algorithm, void* workspace, std::size_t bytes, const void* beta, void* out)>;
 
-cudnnStatus_t bias_activation_forward(const Library&, const Descriptors&, const void* alpha1, const void* x, const void* w,
-                                      cudnnConvolutionFwdAlgo_t, void* workspace, std::size_t workspace_bytes,
-                                      const void* alpha2, cudnnTensorDescriptor_t z_descriptor, const void* z,
-                                      cudnnTensorDescriptor_t bias_descriptor, const void* bias,
-                                      cudnnActivationDescriptor_t, void* y) noexcept;
+// One execution as the program asked for it.
+struct Execution {
+  const Library& library;
+  const Descriptors& descriptors;
+  int algorithm;
+  void* workspace;
+  std::size_t workspace_bytes;
+  const void* beta;            // null where the call has none
+  void* out;
+  const Run& run;
+};
+cudnnStatus_t convolution(const Execution&) noexcept;
 
-// Get_v7, Find and FindEx: `real` calls the real one with room for `count` results.
-using RealQuery = std::function<cudnnStatus_t(int count, int* returned, cudnnConvolutionFwdAlgoPerf_t*)>;
-cudnnStatus_t query(const Library&, const Descriptors&, const char* function, int requested, int* returned,
-                    cudnnConvolutionFwdAlgoPerf_t* results, const RealQuery& real) noexcept;
+// What cudnnConvolutionBiasActivationForward fuses behind the convolution.
+struct Fused {
+  const void* alpha2;
+  cudnnActivationDescriptor_t activation;
+};
+cudnnStatus_t fused_convolution(const Execution&, const Fused&) noexcept;
 
-cudnnStatus_t workspace_size(const Library&, const Descriptors&, cudnnConvolutionFwdAlgo_t, std::size_t* bytes) noexcept;
+// The three operations' results have one layout, and so one type here.
+using Perf = cudnnConvolutionFwdAlgoPerf_t;
+static_assert(sizeof(Perf) == sizeof(cudnnConvolutionBwdDataAlgoPerf_t) && sizeof(Perf) == sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+
+// Get_v7, Find and FindEx: `real` calls the real one with room for `count` results, `give` hands the program its i-th.
+struct Query {
+  const char* function;
+  std::function<cudnnStatus_t(int count, int* returned, Perf*)> real;
+  std::function<void(int i, const Perf&)> give;
+};
+// Nothing: it could not be done; the program's own query is to be made instead.
+std::optional<cudnnStatus_t> query(const Library&, const Descriptors&, int requested, int* returned, const Query&) noexcept;
+
+cudnnStatus_t workspace_size(const Library&, const Descriptors&, int algorithm, std::size_t* bytes) noexcept;
 
 void flush_counts();   // before the end line
 

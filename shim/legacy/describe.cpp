@@ -38,6 +38,7 @@ bool describe(const Library& library, const Descriptors& d, Problem& p) noexcept
   if (!library.cudnnGetTensorNdDescriptor || !library.cudnnGetFilterNdDescriptor || !library.cudnnGetConvolutionNdDescriptor ||
       !library.cudnnGetConvolutionGroupCount)
     return false;
+  p.operation = d.operation;
   if (!read(library, d.x, p.x) || !read(library, d.w, p.w) || !read(library, d.y, p.y)) return false;
   int length = 0, pad[kMaxDims] = {}, stride[kMaxDims] = {}, dilation[kMaxDims] = {}, groups = 1;
   cudnnConvolutionMode_t mode{};

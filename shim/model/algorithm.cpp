@@ -9,7 +9,8 @@ namespace convpin {
 namespace {
 
 // Forward, cuDNN 9, read off the kernels that the legacy call and the engines launch (tests/gpu/algorithm_table.py on
-// an H200 with cuDNN 9.19, four data types, two layouts, six filters). IMPLICIT_PRECOMP_GEMM is a family: the legacy call
+// an H200 with cuDNN 9.19, four data types, two layouts, seven filters; every legacy call that ran launched the kernels of
+// an engine). IMPLICIT_PRECOMP_GEMM is a family: the legacy call
 // runs the heuristics' pick among the precompiled implicit-GEMM engines; engine 1 is the plain kernel, 57 its depthwise
 // and 58 its 1x1 case. The run-time compiled engines (5, 71, 72, 80) belong to no algorithm: they are had by their tag.
 constexpr int kImplicitGemm[] = {28};
@@ -32,9 +33,12 @@ constexpr Algorithm kForward[] = {
     {7, "WINOGRAD_NONFUSED", kWinogradNonfused},
 };
 
-// Backward data. 0 is the atomic kernel (NONDETERMINISTIC), 1 a family as forward's.
+// Backward data, from the same measurement. 0 is the atomic kernel (NONDETERMINISTIC); 1 is a family as forward's: 1, 2 and
+// 74 plain kernels, 62 its depthwise and 63 its 1x1 case, the rest tensor-core ones. For depthwise filters and NHWC the
+// legacy calls of 0 and 1 may launch the direct kernel (engine 0) instead; here a number means its own kernels.
 constexpr int kDataAlgo0[] = {25};
-constexpr int kDataAlgo1[] = {1};
+constexpr int kDataAlgo1[] = {1,  2,  22, 23, 24, 27, 28, 34, 40, 43, 46, 49, 53, 56,
+                              57, 58, 59, 60, 62, 63, 64, 65, 67, 71, 73, 74, 76};
 constexpr int kDataFft[] = {4};
 constexpr int kDataFftTiling[] = {5, 50};
 constexpr int kDataWinograd[] = {19};
@@ -49,8 +53,12 @@ constexpr Algorithm kBackwardData[] = {
     {5, "WINOGRAD_NONFUSED", kDataWinogradNonfused},
 };
 
+// Backward filter. 0 is the atomic kernel, and 3 launches it too (fp32, fp64; for half the legacy call of 3 launches 1's).
+// 1 is a family without 24 and 47, which reduce in lower precision. No engine was found for 4 and 6: their legacy calls are
+// NOT_SUPPORTED as well.
 constexpr int kFilterAlgo0[] = {20};
-constexpr int kFilterAlgo1[] = {1};
+constexpr int kFilterAlgo1[] = {1,  9,  10, 15, 22, 23, 25, 30, 33, 34, 37, 38, 39,
+                                40, 45, 46, 48, 49, 50, 61, 62, 65, 67, 68};
 constexpr int kFilterFft[] = {18};
 constexpr int kFilterWinogradNonfused[] = {17};
 
@@ -58,7 +66,7 @@ constexpr Algorithm kBackwardFilter[] = {
     {0, "ALGO_0", kFilterAlgo0},
     {1, "ALGO_1", kFilterAlgo1},
     {2, "FFT", kFilterFft},
-    {3, "ALGO_3", {}},
+    {3, "ALGO_3", kFilterAlgo0},
     {4, "WINOGRAD", {}},
     {5, "WINOGRAD_NONFUSED", kFilterWinogradNonfused},
     {6, "FFT_TILING", {}},

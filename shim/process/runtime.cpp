@@ -222,7 +222,7 @@ ProblemState* find_problem(const Problem& problem, Api api) noexcept {
 ProblemState* meet(const Problem& problem, Api api, const Library& library) {
   if (ProblemState* known = find_problem(problem, api)) return known;
   Runtime& r = runtime();
-  device_of_process(library);  // asks the driver: not under a lock
+  const Place place{device_of_process(library).name, library.version};  // asks the driver: not under a lock
   ProblemState* added = nullptr;
   bool first = false;
   {
@@ -230,7 +230,7 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
     if (ProblemState* known = find_problem(problem, api)) return known;
     first = last_id == 0;
     added = new ProblemState(++last_id, problem, api);
-    added->rule = match(r.settings.rules, problem);
+    added->rule = match(r.settings.rules, problem, place);
     if (r.settings.profiling()) {
       added->profile = ProfileState::Wanted;
       if (r.wanted_profiles.fetch_add(1) == 0) ++r.watches;
@@ -263,12 +263,7 @@ void record(const std::string& line) {
   });
 }
 
-std::string cudnn_version_text(const Library& library) {
-  const std::size_t v = library.version;
-  const std::size_t major = v >= 90000 ? v / 10000 : v / 1000;
-  const std::size_t minor = v >= 90000 ? v / 100 % 100 : v / 100 % 10;
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(v % 100);
-}
+std::string cudnn_version_text(const Library& library) { return version_text(library.version); }
 
 const Device& device_of_process(const Library& library) {
   if (const Where* known = where.load(std::memory_order_acquire)) return known->device;

@@ -61,8 +61,8 @@ TEST_F(SettingsTest, AlgorithmMakesARuleForEveryProblem) {
   const Settings s = good();
   ASSERT_EQ(s.rules.size(), 1u);
   EXPECT_EQ(s.rules[0].source, "CONV_FWD_ALGO");
-  EXPECT_EQ(s.rules[0].request.algorithm, 1);
-  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,3,3]")), &s.rules[0]);
+  EXPECT_EQ(s.rules[0].requests.at(0).algorithm, 1);
+  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,3,3]"), {}), &s.rules[0]);
   EXPECT_EQ(s.profile_level, ProfileLevel::Algorithms);
   EXPECT_EQ(s.notices, Lines{"convpin: forward algorithm requested: 1 (IMPLICIT_PRECOMP_GEMM)"});
   EXPECT_EQ(s.non_default, (Pairs{{"CONV_FWD_ALGO", "1"}}));
@@ -72,7 +72,7 @@ TEST_F(SettingsTest, MinusOneIsARuleAndNoProfile) {
   set("CONV_FWD_ALGO", "-1");
   const Settings s = good();
   ASSERT_EQ(s.rules.size(), 1u);
-  EXPECT_EQ(s.rules[0].request.kind, Request::Kind::FrameworkChoice);
+  EXPECT_EQ(s.rules[0].requests.at(0).kind, Request::Kind::FrameworkChoice);
   EXPECT_FALSE(s.profiling());
   EXPECT_EQ(s.notices, Lines{"convpin: forward algorithm requested: -1 (the framework's choice)"});
 }
@@ -121,9 +121,9 @@ TEST_F(SettingsTest, SaysWhatTheVariableShadows) {
   toml("version = 1\n", "none.toml");
   const Settings s = good();
   ASSERT_EQ(s.rules.size(), 5u);
-  EXPECT_EQ(s.rules[0].request.algorithm, 1);
-  EXPECT_EQ(s.rules[1].request.algorithm, 2);
-  EXPECT_EQ(s.rules[4].request.algorithm, 5);
+  EXPECT_EQ(s.rules[0].requests.at(0).algorithm, 1);
+  EXPECT_EQ(s.rules[1].requests.at(0).algorithm, 2);
+  EXPECT_EQ(s.rules[4].requests.at(0).algorithm, 5);
   ASSERT_EQ(s.notices.size(), 4u);
   EXPECT_EQ(s.notices[2], "convpin: CONV_FWD_ALGO comes before 3 forward rules of pins.toml");
   EXPECT_EQ(s.notices[3], "convpin: CONV_FWD_ALGO comes before 1 forward rule of more.toml");
@@ -134,10 +134,10 @@ TEST_F(SettingsTest, TheFirstMatchingRuleWins) {
       "version = 1\n[[rule]]\nproblem = \"half\"\nalgo = 1\n[[rule]]\nproblem = \"w=[*,*,1,1]\"\nalgo = -1\n"
       "[[rule]]\nproblem = \"nchw\"\nalgo = \"eng4\"\n");
   const Settings s = good();
-  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,1,1] half")), &s.rules[0]);
-  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,1,1]")), &s.rules[1]) << "-1 ends the search";
-  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,3,3]")), &s.rules[2]);
-  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,3,3] nhwc")), nullptr);
+  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,1,1] half"), {}), &s.rules[0]);
+  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,1,1]"), {}), &s.rules[1]) << "-1 ends the search";
+  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,3,3]"), {}), &s.rules[2]);
+  EXPECT_EQ(match(s.rules, problem("x=[1,4,8,8] w=[8,4,3,3] nhwc"), {}), nullptr);
 }
 
 TEST_F(SettingsTest, AnErrorNamesItsVariable) {

@@ -26,10 +26,10 @@ TEST_F(TomlTest, EveryKeyIsRead) {
   EXPECT_EQ(s.profile_budget_s, 120);
   ASSERT_EQ(s.rules.size(), 2u);
   EXPECT_EQ(s.rules[0].source, "pins.toml:12:1");
-  EXPECT_EQ(s.rules[0].request.algorithm, 7);
+  EXPECT_EQ(s.rules[0].requests.at(0).algorithm, 7);
   EXPECT_EQ(s.rules[0].problem.type, DataType::Half);
   EXPECT_EQ(s.rules[1].source, "pins.toml:16:1");
-  EXPECT_EQ(s.rules[1].request.algorithm, 0);
+  EXPECT_EQ(s.rules[1].requests.at(0).algorithm, 0);
 }
 
 TEST_F(TomlTest, NumbersNeedNoUnit) {
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"version = 2\nnonsense = 3\n", "version = 1 is", " 1 | version = 2"},
         Wrong{"version = \"1\"\n", "version = 1 is", " 1 | version"},
         Wrong{"version = 1\nversoin = 1\n",
-              "unknown key 'versoin': allowed are log, profile, rule, strict, version, workspace_limit",
+              "unknown key 'versoin': allowed are defaults, errata, log, profile, rule, strict, version, workspace_limit",
               " 2 | versoin"},
         Wrong{"version = 1\n[log]\npth = \"x\"\n", "unknown key 'pth': allowed are path, table", " 3 | pth"},
         Wrong{"version = 1\n[profile]\nrepeat = 5\n",
