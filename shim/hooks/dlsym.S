@@ -6,6 +6,10 @@
 
 #if defined(__x86_64__)
 
+#ifdef __CET__
+#include <cet.h>                                /* the mark of code that bears a shadow stack, which this does */
+#endif
+
         .text
         .globl  dlsym
         .type   dlsym, @function

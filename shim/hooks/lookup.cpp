@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "shim/hooks/trouble.hpp"
 #include "shim/process/runtime.hpp"
 
 // What dlsym.S calls, and reads.
@@ -43,8 +44,12 @@ Dlsym libc_dlsym() noexcept {
 void say_too_many_copies() noexcept {
   static constinit std::atomic<bool> said{false};
   if (said.exchange(true) || runtime().idle) return;
-  say("convpin: warning: this program looks functions up in more than " + std::to_string(kLookedUpCopies) +
-      " copies of cuDNN; convolutions in the others are not reached\n");
+  try {
+    say("convpin: warning: this program looks functions up in more than " + std::to_string(kLookedUpCopies) +
+        " copies of cuDNN; convolutions in the others are not reached\n");
+  } catch (...) {
+    in_trouble("counting the copies of cuDNN");
+  }
 }
 
 // What the program is given for the function that it found.
