@@ -36,7 +36,7 @@ FILES = [
 class Settings(children.Case):
     def mistaken(self, *options, **variables):
         child = self.preloaded("convclient", "--check", *options, PROBLEM, **variables)
-        self.assertEqual(child.trace, self.bare("convclient", "--check", *options, PROBLEM).trace)
+        self.assertEqual(child.trace, self.bare("convclient", "--check", *options, PROBLEM, **variables).trace)
         self.assertEqual(child.stderr.count("convpin: error:"), 1, child.stderr)
         self.assertIn("convpin: warning: the run goes on as if nothing had been asked\n", child.stderr)
         self.assertEqual(set(child.choices()), {"left_alone"})
