@@ -20,7 +20,7 @@ ENGINES = {
         7: ([6], r"winograd_nonfused"),
     },
     "backward_data": {
-        0: ([25], r"dgrad_(\w+_)?engine"),
+        0: ([25], r"dgrad_(float_)?engine"),
         1: ([1, 2, 22, 23, 24, 27, 28, 34, 40, 43, 46, 49, 53, 56, 57, 58, 59, 60, 62, 63, 64, 65, 67, 71, 73, 74, 76], FAMILY),
         2: ([4], r"fft\dd_r2c"),
         3: ([5, 50], r"fft\dd_r2c"),
