@@ -45,6 +45,7 @@ class Caller:
     preload: tuple = ()             # beside the library
     absent: str = ""                # why it is not run here
     reached: bool = True            # False: it can't be, and the library has to say so
+    pinned: bool = True             # False: it may stay with its own choice, where the log says so
     count: bool = True              # kernels by CUPTI; else by the program's own output, or not at all
     kernels: bool = True
 
@@ -127,6 +128,9 @@ def callers():
     yield Caller("C++ client", "linked, graph API", env=libraries, **client("convclient", *problems, *repeat))
     yield Caller("C++ client, benchmark", "linked, graph API", env=libraries, **client("convclient", *problems, *repeat, "--benchmark"))
     yield Caller("C++ client", "linked, legacy API", env=libraries, **client("convclient", *problems, *repeat, "--api", "legacy"))
+    for name, flag in (("its own engine configuration, as XLA", "--own-config"), ("a plan restored from JSON", "--from-json"),
+                       ("cudnnBackendPopulateCudaGraph", "--cuda-graph-api")):
+        yield Caller(f"C++ client, {name}", "linked, graph API", operations=one, env=libraries, pinned=False, **client("convclient", problems[0], *repeat, flag))
     yield Caller("C++ client, a fixed algorithm", "linked, legacy API", operations=one, env=libraries,
                  **client("convclient", problems[0], *repeat, "--api", "legacy", "--fixed", "1"))
     yield Caller("cudnn-frontend 0.x in C++", "linked, graph API", operations=one, env=libraries, **client("frontend_v0_client", problems[0], *repeat))
@@ -216,6 +220,8 @@ def judge(caller, status, out, err, logs, kernels, counter):
             continue
         reached.append(f"{o['problems']}, {o['calls']}")
         pinned.append(f"{'+'.join(sorted(o['engines'])) or 'no'} {o['pinned']}/{o['calls']}")
+        if not o["engines"] and not caller.pinned and o["not_set"]:
+            return [" · ".join(reached), " · ".join(pinned), "", "reached, not pinned: " + "; ".join(sorted(o["not_set"]))], wrong
         if not o["engines"]:
             wrong.append(f"{operation} is not pinned: {'; '.join(sorted(o['not_set']))}")
         if caller.kernels and (counter or not caller.count):

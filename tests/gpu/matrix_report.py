@@ -87,6 +87,12 @@ def judge(path, algorithm, key, cell, direct):
     return ("set", ran.split("_")[0].split(" ")[0] if path == "graph" else ""), wrong
 
 
+def title(operation, algorithm):
+    """ "4 FFT"; the algorithms that cuDNN only numbers stay numbers."""
+    name = ALGORITHMS[operation][algorithm]
+    return str(algorithm) if name.isdigit() else f"{algorithm} {name}"
+
+
 class Legend:
     """A letter for each reason, in order of appearance."""
 
@@ -109,9 +115,7 @@ def table(path, operation, judged, filters, legend):
                 for layout in LAYOUTS:
                     word, remark = judged.get((path, algorithm, operation, size, kind, layout), ("failed", ""))
                     row.append(f"set {remark}".strip() if word == "set" else legend[remark] if word == "refused" else word)
-            name = ALGORITHMS[operation][algorithm]
-            title = f"{algorithm}" if name.isdigit() else f"{algorithm} {name}"
-            lines.append(f"| {title} | {size} | " + " | ".join(row) + " |")
+            lines.append(f"| {title(operation, algorithm)} | {size} | " + " | ".join(row) + " |")
     return lines
 
 
