@@ -82,8 +82,10 @@ def judge(path, algorithm, key, cell, direct):
         wrong.append(f"set, but the kernels are {cell['kernels']}")
     if direct is None or direct["kernels"] is None:
         wrong.append(f"{ran} could not be run directly: {direct['error'] if direct else 'no answer'}")
-    elif direct["kernels"] != cell["kernels"]:
-        wrong.append(f"{ran}: kernels {cell['kernels']}, directly {direct['kernels']}")
+    # Which kernels, not in which order: FFT, Winograd and grouped engines launch theirs on several streams of their own.
+    elif set(direct["kernels"]) != set(cell["kernels"]):
+        differ = sorted(name[:120] for name in set(direct["kernels"]) ^ set(cell["kernels"]))
+        wrong.append(f"{ran}: kernels that only one of PyTorch's and the direct run launched: {differ}")
     return ("set", ran.split("_")[0].split(" ")[0] if path == "graph" else ""), wrong
 
 
