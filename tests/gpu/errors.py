@@ -142,7 +142,7 @@ def judge(name, program, env, expected, status, out, err, log):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worker", choices=["pytorch", "jax"], help=argparse.SUPPRESS)
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--out", default="errors.md")
     options = parser.parse_args()
     if options.worker:

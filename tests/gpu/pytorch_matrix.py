@@ -181,7 +181,7 @@ def main():
     parser.add_argument("--filters", nargs="+", default=list(FILTERS), choices=list(FILTERS))
     parser.add_argument("--algorithms", nargs="+", type=int, default=list(range(8)))
     parser.add_argument("--out", default="pytorch_matrix.md")
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=8)
     options = parser.parse_args()
     if options.worker:
         return worker(options.filters)
