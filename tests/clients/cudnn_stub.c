@@ -1,5 +1,6 @@
-/* Only for the linker: the functions that convlib.cpp needs, in a library whose SONAME is the path of a copy of
-   libcudnn.so.9 and whose symbols have cuDNN's version node. A library linked with it asks for that copy. */
+/* Only for the linker: the functions that convlib.cpp and descriptors.cpp need, in a library whose SONAME is the path of a
+   copy of libcudnn.so.9, or libcudnn.so.8, and whose symbols have cuDNN's version node. A library linked with it asks for
+   that copy. */
 #define STUB(name) void name(void) {}
 STUB(cudnnBackendCreateDescriptor)
 STUB(cudnnBackendDestroyDescriptor)
@@ -35,6 +36,7 @@ STUB(cudnnGetConvolutionForwardWorkspaceSize)
 STUB(cudnnGetConvolutionMathType)
 STUB(cudnnGetErrorString)
 STUB(cudnnGetLastErrorString)
+STUB(cudnnGetVersion)
 STUB(cudnnSetActivationDescriptor)
 STUB(cudnnSetConvolutionGroupCount)
 STUB(cudnnSetConvolutionMathType)

@@ -202,6 +202,15 @@ CUresult device_bus_id(char* id, int length, CUdevice) {
   return CUDA_SUCCESS;
 }
 
+// There are no streams to make and no graphs to capture into on the CPU.
+CUresult stream_create(CUstream*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult stream_destroy(CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult begin_capture(CUstream, CUstreamCaptureMode) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult end_capture(CUstream, CUgraph*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult graph_nodes(CUgraph, CUgraphNode*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult node_type(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult graph_destroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
+
 struct Entry {
   std::string_view name;
   const void* function;
@@ -229,6 +238,13 @@ const Entry* driver_entry(std::string_view name) {
       STANDIN_DRIVER("cuMemGetInfo_v2", cuMemGetInfo, memory_info),
       STANDIN_DRIVER("cuStreamIsCapturing", cuStreamIsCapturing, is_capturing),
       STANDIN_DRIVER("cuStreamSynchronize", cuStreamSynchronize, synchronize),
+      STANDIN_DRIVER("cuStreamCreate", cuStreamCreate, stream_create),
+      STANDIN_DRIVER("cuStreamDestroy_v2", cuStreamDestroy, stream_destroy),
+      STANDIN_DRIVER("cuStreamBeginCapture_v2", cuStreamBeginCapture, begin_capture),
+      STANDIN_DRIVER("cuStreamEndCapture", cuStreamEndCapture, end_capture),
+      STANDIN_DRIVER("cuGraphGetNodes", cuGraphGetNodes, graph_nodes),
+      STANDIN_DRIVER("cuGraphNodeGetType", cuGraphNodeGetType, node_type),
+      STANDIN_DRIVER("cuGraphDestroy", cuGraphDestroy, graph_destroy),
       STANDIN_DRIVER("cuThreadExchangeStreamCaptureMode", cuThreadExchangeStreamCaptureMode,
                      exchange_capture_mode),
       STANDIN_DRIVER("cuCtxGetDevice", cuCtxGetDevice, current_device),
