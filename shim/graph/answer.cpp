@@ -310,7 +310,13 @@ Choice choice_of(const Library& library, const PlanNode& plan, const Way& way) {
   }
   if (!choice.reason.empty()) return choice;
 
+  const bool of_these_rules = plan.answer && plan.answer->generation == rules_generation();
+  if (rule->may_leave() && (!of_these_rules || plan.answer->pins == 0)) return choice.kind = ChoiceKind::LeftAlone, choice;
   choice.kind = ChoiceKind::Refused;
+  if (plan.answer && !of_these_rules) {
+    choice.reason = "the program keeps a plan of before";
+    return choice;
+  }
   if (!plan.answer) {
     choice.reason = "the program builds its own engine configuration";
     return choice;

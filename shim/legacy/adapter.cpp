@@ -58,6 +58,7 @@ Choice choice_of(const Library& library, ProblemState& state, int ran, std::size
     return choice;
   }
   std::lock_guard hold(state.lock);
+  if (rule->may_leave() && state.unsupported_reason.empty() && state.refused_reason.empty()) return choice;
   choice.kind = state.unsupported_reason.empty() ? ChoiceKind::Refused : ChoiceKind::Unsupported;
   choice.reason = !state.unsupported_reason.empty() ? state.unsupported_reason
                   : !state.refused_reason.empty()   ? state.refused_reason

@@ -124,7 +124,7 @@ std::optional<Pin> pin_for(const Library& library, const Descriptors& d, Problem
   }
   {
     std::lock_guard hold(state.lock);
-    state.unsupported_reason = reason;
+    state.unsupported_reason = rule->may_leave() ? "" : reason;
   }
   state.pin_workspace = key | kRefused;
   return std::nullopt;

@@ -54,6 +54,8 @@ struct Rule {
   const Request* request() const {
     return requests.empty() || requests.front().kind == Request::Kind::FrameworkChoice ? nullptr : &requests.front();
   }
+  // Where nothing that it names is possible, the framework's own choice is what it asks for.
+  bool may_leave() const { return !requests.empty() && requests.back().kind == Request::Kind::FrameworkChoice; }
 };
 
 // The first rule that matches, or null. A rule for the framework's own choice ends the search (and is returned).
