@@ -10,6 +10,9 @@
 namespace convpin::graph {
 namespace {
 
+constexpr const char* kOwnConfiguration = "the program builds its own engine configuration";
+constexpr const char* kBuiltAndDropped = " was built and then dropped by the program (it may need more workspace than there is memory)";
+
 Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.device_prop ? node.device_prop->get() : nullptr}; }
 
 bool is_fallback(cudnnBackendHeurMode_t mode) { return mode == CUDNN_HEUR_MODE_FALLBACK; }
@@ -53,6 +56,7 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
   if (answer->strict) return answer;
   std::erase_if(listed, is_denied);
   for (const auto& entry : listed) answer->slots.push_back({entry.config, Answer::Role::Real});
+  if (answer->filtered && answer->slots.empty()) say_all_denied(state);
   return answer;
 }
 
@@ -123,9 +127,10 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
 Descriptor swap_config(const Library& library, cudnnBackendDescriptor_t config, const ConfigNode& node, PlanNode& plan) {
   if (!node.graph || node.answer) return {};
   ProblemState& state = *meet(node.graph->problem, Api::Graph, library);
-  if (!asks(rule_of(state))) return {};
+  if (!asks(rule_of(state)) || state.undone_generation.load() == rules_generation()) return {};
   const EngineConfig own = read_config(library, config);
-  if (own.engine < 0 || satisfies(state, library.version, own)) return {};
+  if (own.engine < 0) return {};
+  if (const Notes notes = read_notes(library, config); satisfies(state, library.version, own, &notes)) return {};
   const ReasonScope quiet(library);
   const Descriptor graph = graph_of_config(library, config);
   if (!graph) return {};
@@ -147,16 +152,37 @@ Descriptor swap_config(const Library& library, cudnnBackendDescriptor_t config, 
 
 namespace {
 
+// Why a restored plan does not run what its rule asks for, also not by a plan of ours in its place; empty if it will.
+std::string impossible_in_place(const Library& library, cudnnBackendDescriptor_t descriptor, const PlanNode& plan) {
+  const ReasonScope quiet(library);
+  const Descriptor config = config_of_plan(library, descriptor);
+  const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
+  if (!graph) return "its graph can't be read";
+  const Target target{plan.handle, nullptr};
+  const auto instant = read_list(library, query_heuristics(library, graph.get(), CUDNN_HEUR_MODE_INSTANT, target));
+  return decide(library, *plan.state, *plan.graph, graph.get(), target, instant).reason;
+}
+
 // Why a plan that is built must not be used; empty if it may.
-std::string forbidden(const Library& library, PlanNode& plan) {
+std::string forbidden(const Library& library, cudnnBackendDescriptor_t descriptor, PlanNode& plan) {
   ProblemState& state = *plan.state;
   const EngineConfig& config = plan.own().config;
   if (const Denial* denial = denied(state, config))
     return to_tag(config) + " is denied by " + denial->source + (denial->reason.empty() ? "" : " (" + denial->reason + ")");
   if (plan.answer) return {};
   if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
-  if (!plan.json.empty() || satisfies(state, library.version, config)) return {};
-  return failure_by_rule(state, "the program builds its own engine configuration");
+  const Rule* rule = rule_of(state);
+  if (!rule || rule->on_unsupported != OnUnsupported::Error || satisfies(state, library.version, plan.own())) return {};
+  if (!plan.json.empty()) {
+    const std::string reason = impossible_in_place(library, descriptor, plan);
+    return reason.empty() ? reason : failure_by_rule(state, reason);
+  }
+  std::string reason;
+  {
+    std::lock_guard hold(state.lock);
+    reason = state.unsupported_reason;
+  }
+  return failure_by_rule(state, reason.empty() ? kOwnConfiguration : reason);
 }
 
 }  // namespace
@@ -165,7 +191,7 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   Answer* answer = plan.answer.get();
   if (answer) {
     std::lock_guard hold(answer->lock);
-    if (answer->slots[plan.slot].role == Answer::Role::Real && answer->pin_ran()) {
+    if (answer->slots[plan.slot].role == Answer::Role::Real && answer->generation == rules_generation() && answer->pin_ran()) {
       set_last_error("convpin: not built, because the requested configuration runs");
       return library.not_supported();
     }
@@ -179,7 +205,7 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   if (!plan.graph && !plan.json.empty()) plan.graph = describe_json(library, plan.json);
   if (!plan.graph) return status;
   plan.ways.push_back(own_way(library, descriptor));
-  plan.way = plan.ways.front().get();
+  plan.way = plan.itself = plan.ways.front().get();
   plan.state = answer ? answer->state : meet(plan.graph->problem, Api::Graph, library);
   const std::int64_t limit = workspace_limit_of(rule_of(*plan.state));
   if (answer) {
@@ -192,10 +218,12 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
     }
     slot.built = true;
   }
-  if (const std::string why = forbidden(library, plan); !why.empty()) {
+  if (const std::string why = forbidden(library, descriptor, plan); !why.empty()) {
     say_failure(*plan.state, why);
     return library.not_supported();
   }
+  plan.stands = asks(rule_of(*plan.state)) && satisfies(*plan.state, library.version, plan.own());
+  if (plan.stands) ++plan.state->standing;
   plan.own_choice = framework_choice(plan);
   plan.dropped = dropped_by_framework(plan);
   // A plan from a text never saw a configuration that could have been another: it is looked at when it runs.
@@ -211,14 +239,56 @@ bool stands_back(const PlanNode& plan) {
   return plan.answer->slots[plan.slot].role == Answer::Role::Real && plan.answer->pin_ran();
 }
 
+namespace {
+
+bool dropped(const Answer::Slot& slot) { return slot.given && !slot.alive && !slot.built; }
+
+// Why none of the pins runs.
+std::string fate_of(const Answer& answer) {  // under its lock
+  const auto begin = answer.slots.begin(), end = begin + static_cast<std::ptrdiff_t>(answer.pins);
+  const std::string first = begin == end ? "it" : to_tag(begin->config);
+  if (const auto at = std::find_if(begin, end, [](const auto& s) { return s.failed; }); at != end)
+    return to_tag(at->config) + (at->built ? " was built, but failed to run" : " could not be built, or needs more workspace than the limit");
+  if (std::any_of(begin, end, [](const auto& s) { return s.built; })) return first + kBuiltAndDropped;
+  if (std::any_of(begin, end, [](const auto& s) { return s.given; }))
+    return first + " was dropped by the program itself (its filter on numerical notes, such as TF32 or determinism, or on memory)";
+  return "the program did not take " + first;
+}
+
+// Where a rule's pins must run and the program is left with none of them, it ends without a convolution: said whose doing it is.
+void say_if_none_is_left(const Answer& answer) {  // under its lock
+  const auto out = [](const Answer::Slot& s) { return s.failed || s.dropped || dropped(s); };
+  if (!answer.strict || answer.state->standing.load() > 0 || !std::all_of(answer.slots.begin(), answer.slots.end(), out)) return;
+  if (const std::string why = failure_by_rule(*answer.state, fate_of(answer)); !why.empty()) say_failure(*answer.state, why);
+}
+
+}  // namespace
+
 void config_destroyed(const ConfigNode& node) {
   if (!node.answer) return;
   std::lock_guard hold(node.answer->lock);
-  Answer& answer = *node.answer;
-  answer.slots[node.slot].alive = false;
-  const auto unused = [](const Answer::Slot& slot) { return slot.given && !slot.alive && !slot.built; };
-  if (answer.strict && !answer.slots.empty() && std::all_of(answer.slots.begin(), answer.slots.end(), unused))
-    say_failure(*answer.state, failure_by_rule(*answer.state, to_tag(answer.slots.front().config) + " was dropped by the program itself"));
+  node.answer->slots[node.slot].alive = false;
+  say_if_none_is_left(*node.answer);
+}
+
+void plan_destroyed(PlanNode& plan) {
+  flush(plan);
+  // A plan that needs no memory isn't dropped for that: the program may only have wanted to know something.
+  if (!plan.stands || plan.used || plan.own().workspace_bytes == 0) return;
+  ProblemState& state = *plan.state;
+  const bool none_left = --state.standing == 0;
+  if (plan.answer) {
+    std::lock_guard hold(plan.answer->lock);
+    plan.answer->slots[plan.slot].dropped = true;
+    say_if_none_is_left(*plan.answer);
+  } else if (none_left && plan.json.empty()) {
+    // The program's own configurations are its way to what fits into its memory: they are left to it from here on.
+    const Rule* rule = rule_of(state);
+    if (!rule || rule->on_unsupported == OnUnsupported::Error) return;
+    state.undone_generation = rules_generation();
+    std::lock_guard hold(state.lock);
+    state.refused_reason = to_tag(plan.own().config) + kBuiltAndDropped;
+  }
 }
 
 void plan_failed(PlanNode& plan) {
@@ -228,6 +298,7 @@ void plan_failed(PlanNode& plan) {
 }
 
 void plan_ran(PlanNode& plan) {
+  plan.used = true;
   if (!plan.answer || plan.way != &plan.own()) return;
   std::lock_guard hold(plan.answer->lock);
   plan.answer->slots[plan.slot].ran = true;
@@ -282,8 +353,8 @@ Choice choice_of(const Library& library, const PlanNode& plan, const Way& way) {
   choice.rule = rule->label();
   if (!asks(rule)) return choice;
   choice.requested = request_text(*rule);
-  if (satisfies(state, library.version, way.config)) {
-    choice.kind = ChoiceKind::Set;
+  if (satisfies(state, library.version, way)) {
+    choice.kind = left_to_framework(state) ? ChoiceKind::LeftAlone : ChoiceKind::Set;
     return choice;
   }
   choice.kind = ChoiceKind::Unsupported;
@@ -299,22 +370,11 @@ Choice choice_of(const Library& library, const PlanNode& plan, const Way& way) {
 
   choice.kind = ChoiceKind::Refused;
   if (!plan.answer) {
-    choice.reason = "the program builds its own engine configuration";
+    choice.reason = plan.json.empty() ? kOwnConfiguration : "the program restores its plan from a text";
     return choice;
   }
   std::lock_guard hold(plan.answer->lock);
-  const Answer& answer = *plan.answer;
-  const auto begin = answer.slots.begin(), end = begin + static_cast<std::ptrdiff_t>(answer.pins);
-  const std::string first = begin == end ? "it" : to_tag(begin->config);
-  if (const auto at = std::find_if(begin, end, [](const auto& s) { return s.failed; }); at != end)
-    choice.reason = to_tag(at->config) + (at->built ? " was built, but failed to run" : " could not be built, or needs more workspace than the limit");
-  else if (std::any_of(begin, end, [](const auto& s) { return s.built; }))
-    choice.reason = first + " was built and then dropped by the program (it may need more workspace than there is memory)";
-  else if (std::any_of(begin, end, [](const auto& s) { return s.given; }))
-    choice.reason = first + " was dropped by the program itself (its filter on numerical notes, such as TF32 or determinism, "
-                            "or on memory)";
-  else
-    choice.reason = "the program did not take " + first;
+  choice.reason = fate_of(*plan.answer);
   return choice;
 }
 

@@ -125,6 +125,7 @@ void note(HeuristicsNode& h, cudnnBackendAttributeName_t name, std::int64_t coun
 
 void note(PlanNode& p, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
   if (name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION && count > 0 && values) p.json.assign(static_cast<const char*>(values), static_cast<std::size_t>(count));
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_HANDLE) return copy(p.handle, count, values);
   if (name != CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) return;
   if (const ConfigNode* config = find_as<ConfigNode>(descriptor_in(count, values))) {
     p.graph = config->graph;
@@ -234,6 +235,8 @@ void each_plan(const std::function<void(PlanNode&)>& visit) {
 void renew_in_child() noexcept {
   new (&nodes_lock) std::mutex;
   nodes.each([](Node& node) {
+    const auto* config = std::get_if<ConfigNode>(&node.what);
+    if (const AnswerPointer& answer = node.plan ? node.plan->answer : config ? config->answer : nullptr) new (&answer->lock) std::mutex;
     if (!node.plan) return;
     new (&node.plan->changing) std::mutex;
     for (const auto& way : node.plan->ways) {

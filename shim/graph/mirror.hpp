@@ -94,6 +94,7 @@ struct Answer {
     bool built = false;        // a plan was built from it
     bool ran = false;
     bool failed = false;       // its plan or its execution failed
+    bool dropped = false;      // its plan was destroyed before it ran
   };
   std::mutex lock;
   GraphPointer graph;
@@ -153,6 +154,7 @@ struct PlanNode {
   Descriptor swapped;
   std::optional<EngineConfig> before_swap;
   std::string json;                         // the plan is made from this text, graph and all; then without a graph of ours
+  cudnnHandle_t handle = nullptr;
   // After Finalize, read back from the plan itself.
   ProblemState* state = nullptr;            // null: not a convolution of ours
   std::optional<EngineConfig> own_choice;   // what the framework would run without us
@@ -161,9 +163,12 @@ struct PlanNode {
   std::atomic<std::uint32_t> generation{0}; // of the rules under which it was chosen
   std::mutex changing;                      // guards adding to `ways`
   std::vector<std::unique_ptr<Way>> ways;   // the first is the plan itself
+  Way* itself = nullptr;                    // that one, for those who don't hold the lock
+  bool stands = false;                      // counted in ProblemState::standing
+  std::atomic<bool> used{false};            // it ran, or the program took its text
   int misses = 0;                           // executions with a variant pack that was not watched
 
-  Way& own() const { return *ways.front(); }
+  Way& own() const { return *itself; }
 };
 
 struct Node {

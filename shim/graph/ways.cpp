@@ -51,7 +51,7 @@ Way* way_for(const Library& library, cudnnHandle_t handle, cudnnBackendDescripto
 Way* choose(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan) {
   ProblemState& state = *plan.state;
   const bool asked = asks(rule_of(state));
-  if (asked && satisfies(state, library.version, plan.own().config)) return &plan.own();
+  if (asked && satisfies(state, library.version, plan.own())) return &plan.own();
   const bool own_is_its_choice = !plan.own_choice || *plan.own_choice == plan.own().config;
   if (!asked && own_is_its_choice) return &plan.own();
   const ReasonScope quiet(library);
@@ -93,6 +93,8 @@ std::optional<cudnnStatus_t> run_on_own_workspace(const Library& library, cudnnH
   return status;
 }
 
+}  // namespace
+
 void note_refusal(PlanNode& plan, const char* why) {
   std::lock_guard hold(plan.state->lock);
   if (plan.state->refused_reason == why) return;
@@ -100,8 +102,6 @@ void note_refusal(PlanNode& plan, const char* why) {
   plan.own().reported = false;  // to be told again, with the reason
   plan.own().look = true;
 }
-
-}  // namespace
 
 std::unique_ptr<Way> own_way(const Library& library, cudnnBackendDescriptor_t plan) {
   auto way = std::make_unique<Way>();
@@ -117,7 +117,7 @@ std::unique_ptr<Way> own_way(const Library& library, cudnnBackendDescriptor_t pl
 void reconsider(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan) noexcept {
   try {
     if (capturing(library, handle)) {
-      if (!satisfies(*plan.state, library.version, plan.own().config)) note_refusal(plan, "the stream is being captured: the program's own plan runs");
+      if (!satisfies(*plan.state, library.version, plan.own())) note_refusal(plan, "the stream is being captured: the program's own plan runs");
       plan.way = &plan.own();
       return;
     }
@@ -125,12 +125,10 @@ void reconsider(const Library& library, cudnnHandle_t handle, cudnnBackendDescri
     const std::uint32_t now = rules_generation();
     if (plan.generation == now) return;
     Way* chosen = choose(library, handle, descriptor, plan);
-    if (!chosen->reported) chosen->look = true;
+    chosen->reported = false;  // to be told, before anybody runs it
+    chosen->look = true;
     plan.way = chosen;
     plan.generation = now;
-    plan.state->choice = satisfies(*plan.state, library.version, chosen->config) && asks(rule_of(*plan.state)) ? ChoiceKind::Set : ChoiceKind::LeftAlone;
-    chosen->reported = false;
-    chosen->look = true;
   } catch (...) {
     plan.generation = rules_generation();
     in_trouble("changing what a plan runs");
@@ -143,12 +141,14 @@ cudnnStatus_t run(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
   try {
     if (capturing(library, handle)) {
       note_refusal(plan, "the stream is being captured: the program's own plan runs");
-    } else if (!way->own_workspace) {
-      return library.cudnnBackendExecute(handle, way->plan.get(), variant_pack);
-    } else if (const auto status = run_on_own_workspace(library, handle, *way, variant_pack)) {
-      return *status;
     } else {
-      note_refusal(plan, "it needs a workspace of its own, and the call's data was not seen or there is no memory for it");
+      const auto status = way->own_workspace ? run_on_own_workspace(library, handle, *way, variant_pack)
+                                             : std::optional(library.cudnnBackendExecute(handle, way->plan.get(), variant_pack));
+      if (status == CUDNN_STATUS_SUCCESS) return CUDNN_STATUS_SUCCESS;
+      const ReasonScope quiet(library);  // what is left in cudnnGetLastErrorString is ours
+      note_refusal(plan, status ? "it was run in the plan's place, and failed"
+                                : "it needs a workspace of its own, and the call's data was not seen or there is no memory for it");
+      if (status) plan.way = &plan.own();  // not again at each call
     }
   } catch (...) {
     in_trouble("running another plan");
@@ -162,7 +162,7 @@ Way* replace_failed_pin(const Library& library, cudnnHandle_t handle, cudnnBacke
   std::lock_guard one_at_a_time(plan.changing);
   std::lock_guard hold(plan.answer->lock);
   auto& slots = plan.answer->slots;
-  if (plan.way != &plan.own()) return plan.way;  // another thread was quicker
+  if (Way* now = plan.way; now != &plan.own()) return now->live ? nullptr : now;  // another thread was quicker
   if (slots[plan.slot].role != Answer::Role::Pin || plan.own().reported) return nullptr;
   char said[256] = {};  // the program's to read: our scratch plans empty it
   if (library.cudnnGetLastErrorString) library.cudnnGetLastErrorString(said, sizeof said);

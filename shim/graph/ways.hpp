@@ -16,10 +16,13 @@ std::unique_ptr<Way> own_way(const Library&, cudnnBackendDescriptor_t plan);
 // a capture everything stays as it is. Never throws.
 void reconsider(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, PlanNode&) noexcept;
 
-// Executes the plan's way. One that needs data that was not seen, or that was chosen while the program ran and finds a
-// capture under way, leaves the program its own plan: `way` then says so.
+// Executes the plan's way. One that was chosen while the program ran leaves the program its own plan where it needs data that
+// was not seen, fails, or finds a capture under way: `way` then says so.
 cudnnStatus_t run(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, PlanNode&, cudnnBackendDescriptor_t variant_pack,
                   Way*& way) noexcept;
+
+// Why a plan runs though it is not what the rules ask for: noted for the problem, and told again if that is new.
+void note_refusal(PlanNode&, const char* why);
 
 // After a failed first execution of a pin's plan: builds the framework's own choice, in the workspace that the program
 // gave for the pin, and puts it into the pin's place. Not every framework turns to its next plan by itself. Null: there is none.

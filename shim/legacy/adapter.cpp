@@ -39,12 +39,21 @@ Candidate candidate_of(const Execution& e, ProblemState& state, int algorithm) {
   c.math_type = math_type(e.library, e.descriptors);
   c.status = CandidateStatus::Ok;
   c.workspace_bytes = needed(e.library, e.descriptors, algorithm, nullptr);
-  c.requested = asked_for(state, algorithm);
+  c.requested = asked_for(state, algorithm, c.math_type);
   c.framework_choice = algorithm == state.own_choice;
   return c;
 }
 
-Choice choice_of(const Library& library, ProblemState& state, int ran, std::size_t workspace_bytes) {
+std::string denial_of(const ProblemState& state, int algorithm) {
+  const Denial* denial = algorithm < 0 ? nullptr : denied_algorithm(state, algorithm);
+  return denial ? "algorithm " + denied_text(*denial) + " is denied by " + denial->source : "";
+}
+
+std::string too_small(std::size_t bytes) {
+  return "the program gave a workspace of " + std::to_string(bytes) + " bytes, and it needs more";
+}
+
+Choice choice_of(const Library& library, const Descriptors& d, ProblemState& state, int ran, std::size_t workspace_bytes) {
   Choice choice;
   choice.api = name_of(Api::Legacy);
   choice.ran = algorithm_text(library, state.problem.operation, ran);
@@ -53,16 +62,15 @@ Choice choice_of(const Library& library, ProblemState& state, int ran, std::size
   choice.rule = rule->label();
   if (!asks(state)) return choice;
   choice.requested = request_text(*rule);
-  if (asked_for(state, ran)) {
-    choice.kind = ChoiceKind::Set;
+  if (asked_for(state, ran, math_type(library, d))) {
+    choice.kind = left_to_framework(state) ? ChoiceKind::LeftAlone : ChoiceKind::Set;
     return choice;
   }
   std::lock_guard hold(state.lock);
   choice.kind = state.unsupported_reason.empty() ? ChoiceKind::Refused : ChoiceKind::Unsupported;
   choice.reason = !state.unsupported_reason.empty() ? state.unsupported_reason
                   : !state.refused_reason.empty()   ? state.refused_reason
-                                                    : "the program gave a workspace of " + std::to_string(workspace_bytes) +
-                                                          " bytes, and it needs more";
+                                                    : too_small(workspace_bytes);
   return choice;
 }
 
@@ -91,15 +99,22 @@ cudnnStatus_t run_chosen(const Execution& e, ProblemState& state, int& ran) {
   ran = e.algorithm;
   const auto pin = pin_for(e.library, e.descriptors, state);
   if (pin && pin->algorithm != e.algorithm) {
-    const ReasonScope words(e.library);
-    const auto status = run_pin(e, *pin);
-    if (status && *status == CUDNN_STATUS_SUCCESS) return ran = pin->algorithm, *status;
-    if (status) {
-      std::lock_guard hold(state.lock);
-      state.refused_reason = words.text(*status);
-      state.unsupported_reason = state.refused_reason;
-      refuse_pin(state);
+    std::string why;
+    {
+      const ReasonScope words(e.library);
+      const auto status = run_pin(e, *pin);
+      if (status && *status == CUDNN_STATUS_SUCCESS) return ran = pin->algorithm, *status;
+      if (!status) why = too_small(e.workspace_bytes);
+      if (status) {
+        why = words.text(*status);
+        std::lock_guard hold(state.lock);
+        state.refused_reason = state.unsupported_reason = why;
+        refuse_pin(state);
+      }
     }
+    why = failure_by_rule(state, why);
+    if (why.empty()) why = denial_of(state, e.algorithm);
+    if (!why.empty()) return say_failure(state, why), e.library.not_supported();
   }
   const cudnnStatus_t status = run(e, ran);
   if (status != CUDNN_STATUS_SUCCESS && pin && ran == pin->algorithm && e.library.cudnnGetErrorString) {
@@ -119,11 +134,9 @@ std::string failure_of(const Library& library, const Descriptors& d, ProblemStat
       std::lock_guard hold(state.lock);
       reason = state.unsupported_reason;
     }
-    return failure_by_rule(state, reason);
+    if (!reason.empty()) return failure_by_rule(state, reason);  // else the framework's own choice is right
   }
-  const Denial* denial = algorithm < 0 ? nullptr : denied_algorithm(state, algorithm);
-  if (!denial || pin_for(library, d, state)) return {};
-  return "algorithm " + denied_text(*denial) + " is denied by " + denial->source;
+  return pin_for(library, d, state) ? "" : denial_of(state, algorithm);
 }
 
 // Only a few settings can make a convolution fail: not to be looked at in each call otherwise.
@@ -157,7 +170,7 @@ void after_execute(const Execution& e, ProblemState& state, int ran) {
     return;
   }
   state.seen |= 1u << ran;
-  report_choice(state, choice_of(e.library, state, ran, e.workspace_bytes), candidate_of(e, state, ran), e.library);
+  report_choice(state, choice_of(e.library, e.descriptors, state, ran, e.workspace_bytes), candidate_of(e, state, ran), e.library);
 }
 
 cudnnStatus_t fail_for_settings(const Library& library) noexcept {
@@ -210,7 +223,9 @@ bool ok(const Perf& result) { return result.status == CUDNN_STATUS_SUCCESS; }
 // The pinned algorithm's own entries first, in the real list's order; behind them the rest, which a program turns to
 // where the pin's workspace does not fit. What is denied is not in it.
 void pins_first(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
+  const bool any = std::any_of(results.begin(), results.end(), ok);
   std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
+  if (any && std::none_of(results.begin(), results.end(), ok)) say_all_denied(state);
   const auto pin = pin_for(library, d, state);
   if (!pin) return;  // it has said why
   const std::int64_t limit = workspace_limit_of(rule_of(state));
@@ -268,7 +283,8 @@ std::optional<cudnnStatus_t> query(const Library& library, const Descriptors& d,
     for (const auto& result : all) got.push_back(candidate_of(d.operation, result));
     announce(state);
     record(query_record(state.id, q.function, got));
-    if (const auto first = std::find_if(all.begin(), all.end(), ok); first != all.end()) state.own_choice = first->algo;
+    const auto allowed = [&](const Perf& result) { return ok(result) && !denied_algorithm(state, result.algo); };
+    if (const auto first = std::find_if(all.begin(), all.end(), allowed); first != all.end()) state.own_choice = first->algo;
     if (fails(library, d, state, -1)) return library.not_supported();
     pins_first(library, d, state, all);
     *returned = std::min(requested, static_cast<int>(all.size()));

@@ -49,6 +49,8 @@ struct Rule {
   Flags allow;                                   // for a policy
   double min_gain = 0.02;                        // for a policy: a fraction of what the framework's own choice costs
 
+  // Whether its list ends with the framework's own choice, after others.
+  bool leaves_at_last() const { return requests.size() > 1 && requests.back().kind == Request::Kind::FrameworkChoice; }
   const std::string& label() const { return name.empty() ? source : name; }
   // The first thing that it names; null for a policy and for the framework's own choice.
   const Request* request() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 
 #include "shim/hooks/reason.hpp"
 #include "shim/model/text.hpp"
@@ -38,10 +39,10 @@ const Rule* rule_of(ProblemState& state) {
 }
 
 void find_rule(ProblemState& state) {
-  const std::uint32_t generation = rules_generation();
+  std::lock_guard hold(state.lock);  // of two threads, one with an older look at the rules, none mixes the other's up
+  const std::uint32_t generation = rules_generation_.load(std::memory_order_acquire);
   const Rule* rule = matching(state);
   if (state.generation.load(std::memory_order_relaxed) != 0) {  // what was found out for another rule
-    std::lock_guard hold(state.lock);
     state.unsupported_reason.clear();
     state.refused_reason.clear();
     state.pin_workspace = 0;
@@ -64,6 +65,11 @@ std::vector<Rule> live_rules() {
 }
 
 bool rules_are_live() noexcept { return live.load(std::memory_order_relaxed) != nullptr; }
+
+bool left_to_framework(ProblemState& state) {
+  const Rule* rule = rule_of(state);
+  return rule && rule->leaves_at_last() && state.left_generation.load(std::memory_order_relaxed) == rules_generation();
+}
 
 const Denial* denied(const ProblemState& state, const EngineConfig& config) {
   return denied(runtime().settings.denials, state.problem, state.place, config);
@@ -88,8 +94,18 @@ std::string failure_by_rule(ProblemState& state, const std::string& reason) {
 void say_failure(ProblemState& state, const std::string& why) noexcept {
   try {
     set_last_error("convpin: " + why);
+    if (rule_of(state)) state.choice = ChoiceKind::Unsupported;
     if (state.failure_said.exchange(true)) return;
     say("convpin: error: " + to_text(state.problem) + ": " + why + ": this convolution fails\n");
+  } catch (...) {
+  }
+}
+
+void say_all_denied(ProblemState& state) noexcept {
+  try {
+    set_last_error("convpin: all that cuDNN offers is denied");
+    if (state.denial_said.exchange(true)) return;
+    say("convpin: warning: " + to_text(state.problem) + ": all that cuDNN's list offers is denied, so the program is given nothing of it\n");
   } catch (...) {
   }
 }
@@ -146,5 +162,7 @@ std::string rules_summary() {
   return line("matched nothing", idle_rules) + line("could not be met everywhere", unmet) +
          (uncovered == 0 ? "" : "convpin: " + std::to_string(uncovered) + (uncovered == 1 ? " problem" : " problems") + " that no rule covers\n");
 }
+
+void renew_rules_in_child() noexcept { new (&live_lock) std::mutex; }
 
 }  // namespace convpin

@@ -42,6 +42,7 @@ void renew_in_child() {
   forked = true;
   new (&make_lock) std::mutex;
   new (&registry_lock) std::mutex;
+  renew_rules_in_child();
   for (const AtEnd& hook : at_end_hooks)
     if (hook.renew) hook.renew();
   Runtime* r = instance.load();
@@ -302,6 +303,7 @@ void log_counts() {
 
 void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
   bool say_it = false;
+  state.choice = choice.kind;
   {
     std::lock_guard hold(state.lock);
     for (const auto& known : state.ran)
@@ -311,7 +313,6 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
     state.ran.push_back({choice.ran, choice.kind});
     say_it = !kind_known;  // the same engine with other knobs, or for another alignment: in the log only
   }
-  state.choice = choice.kind;
   announce(state);
   record(choice_record(state.id, choice, ran));
   if (!say_it || choice.kind == ChoiceKind::LeftAlone) return;

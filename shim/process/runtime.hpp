@@ -33,7 +33,7 @@ struct ProblemState {
   std::atomic<ProfileState> profile{ProfileState::NotWanted};
   std::atomic<std::uint64_t> calls{0};
   std::atomic<ChoiceKind> choice{ChoiceKind::LeftAlone};
-  std::atomic<bool> failure_said{false};
+  std::atomic<bool> failure_said{false}, denial_said{false};
   std::atomic<bool> announced{false};         // its problem record is in this process's log
   ProblemState* next_in_bucket = nullptr;
 
@@ -43,6 +43,11 @@ struct ProblemState {
   std::atomic<std::uint32_t> seen{0};         // bits: algorithms whose first execution is reported
   std::atomic<std::uint64_t> pin_workspace{0};// cache of legacy/adapter.cpp: what the pinned algorithm needs
   std::atomic<int> own_choice{-1};            // the framework's own algorithm, -1 unknown
+
+  std::atomic<std::uint32_t> left_generation{0};// of the rules whose list came to its last here: the framework's own choice
+  // Graph API: plans that stand with what the rule asks for, also those that are gone after they ran.
+  std::atomic<int> standing{0};
+  std::atomic<std::uint32_t> undone_generation{0};// of the rules under which programs' own configurations are not replaced any more
 
   std::mutex lock;                            // guards what follows
   struct Ran {                                // one way it ran in this process
@@ -106,7 +111,7 @@ struct AtEnd {
   std::string (*summary)() = nullptr;         // a line of its own
   void (*renew)() noexcept = nullptr;         // in a forked child
 };
-extern const AtEnd at_end_hooks[3];           // shim/hooks/entry.cpp
+extern const AtEnd at_end_hooks[4];           // shim/hooks/entry.cpp
 // Says `candidates` as a table (the first three problems) or as a line, and logs them.
 void report_profile(ProblemState&, const std::vector<Candidate>& candidates, const Library&);
 
