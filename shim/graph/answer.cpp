@@ -127,7 +127,7 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
 Descriptor swap_config(const Library& library, cudnnBackendDescriptor_t config, const ConfigNode& node, PlanNode& plan) {
   if (!node.graph || node.answer) return {};
   ProblemState& state = *meet(node.graph->problem, Api::Graph, library);
-  if (!asks(rule_of(state)) || state.undone_generation.load() == rules_generation()) return {};
+  if (!asks(rule_of(state)) || state.undone_for == rule_of(state)) return {};
   const EngineConfig own = read_config(library, config);
   if (own.engine < 0) return {};
   if (const Notes notes = read_notes(library, config); satisfies(state, library.version, own, &notes)) return {};
@@ -152,31 +152,15 @@ Descriptor swap_config(const Library& library, cudnnBackendDescriptor_t config, 
 
 namespace {
 
-// Why a restored plan does not run what its rule asks for, also not by a plan of ours in its place; empty if it will.
-std::string impossible_in_place(const Library& library, cudnnBackendDescriptor_t descriptor, const PlanNode& plan) {
-  const ReasonScope quiet(library);
-  const Descriptor config = config_of_plan(library, descriptor);
-  const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
-  if (!graph) return "its graph can't be read";
-  const Target target{plan.handle, nullptr};
-  const auto instant = read_list(library, query_heuristics(library, graph.get(), CUDNN_HEUR_MODE_INSTANT, target));
-  return decide(library, *plan.state, *plan.graph, graph.get(), target, instant).reason;
-}
-
 // Why a plan that is built must not be used; empty if it may.
-std::string forbidden(const Library& library, cudnnBackendDescriptor_t descriptor, PlanNode& plan) {
+std::string forbidden(const Library& library, PlanNode& plan) {
   ProblemState& state = *plan.state;
   const EngineConfig& config = plan.own().config;
   if (const Denial* denial = denied(state, config))
     return to_tag(config) + " is denied by " + denial->source + (denial->reason.empty() ? "" : " (" + denial->reason + ")");
   if (plan.answer) return {};
   if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
-  const Rule* rule = rule_of(state);
-  if (!rule || rule->on_unsupported != OnUnsupported::Error || satisfies(state, library.version, plan.own())) return {};
-  if (!plan.json.empty()) {
-    const std::string reason = impossible_in_place(library, descriptor, plan);
-    return reason.empty() ? reason : failure_by_rule(state, reason);
-  }
+  if (!plan.json.empty() || satisfies(state, library.version, plan.own())) return {};
   std::string reason;
   {
     std::lock_guard hold(state.lock);
@@ -191,7 +175,7 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   Answer* answer = plan.answer.get();
   if (answer) {
     std::lock_guard hold(answer->lock);
-    if (answer->slots[plan.slot].role == Answer::Role::Real && answer->generation == rules_generation() && answer->pin_ran()) {
+    if (answer->generation == rules_generation() && answer->slots[plan.slot].role == Answer::Role::Real && answer->pin_ran()) {
       set_last_error("convpin: not built, because the requested configuration runs");
       return library.not_supported();
     }
@@ -204,8 +188,9 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   finalized = true;
   if (!plan.graph && !plan.json.empty()) plan.graph = describe_json(library, plan.json);
   if (!plan.graph) return status;
-  plan.ways.push_back(own_way(library, descriptor));
-  plan.way = plan.itself = plan.ways.front().get();
+  plan.itself = own_way(library, descriptor);
+  plan.standing = plan.itself.get();
+  plan.way = plan.itself.get();
   plan.state = answer ? answer->state : meet(plan.graph->problem, Api::Graph, library);
   const std::int64_t limit = workspace_limit_of(rule_of(*plan.state));
   if (answer) {
@@ -218,12 +203,12 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
     }
     slot.built = true;
   }
-  if (const std::string why = forbidden(library, descriptor, plan); !why.empty()) {
+  if (const std::string why = forbidden(library, plan); !why.empty()) {
     say_failure(*plan.state, why);
     return library.not_supported();
   }
-  plan.stands = asks(rule_of(*plan.state)) && satisfies(*plan.state, library.version, plan.own());
-  if (plan.stands) ++plan.state->standing;
+  plan.pinned = asks(rule_of(*plan.state)) && satisfies(*plan.state, library.version, plan.own());
+  if (plan.pinned) ++plan.state->pinned_plans;
   plan.own_choice = framework_choice(plan);
   plan.dropped = dropped_by_framework(plan);
   // A plan from a text never saw a configuration that could have been another: it is looked at when it runs.
@@ -258,7 +243,7 @@ std::string fate_of(const Answer& answer) {  // under its lock
 // Where a rule's pins must run and the program is left with none of them, it ends without a convolution: said whose doing it is.
 void say_if_none_is_left(const Answer& answer) {  // under its lock
   const auto out = [](const Answer::Slot& s) { return s.failed || s.dropped || dropped(s); };
-  if (!answer.strict || answer.state->standing.load() > 0 || !std::all_of(answer.slots.begin(), answer.slots.end(), out)) return;
+  if (!answer.strict || answer.state->pinned_plans.load() > 0 || !std::all_of(answer.slots.begin(), answer.slots.end(), out)) return;
   if (const std::string why = failure_by_rule(*answer.state, fate_of(answer)); !why.empty()) say_failure(*answer.state, why);
 }
 
@@ -274,9 +259,9 @@ void config_destroyed(const ConfigNode& node) {
 void plan_destroyed(PlanNode& plan) {
   flush(plan);
   // A plan that needs no memory isn't dropped for that: the program may only have wanted to know something.
-  if (!plan.stands || plan.used || plan.own().workspace_bytes == 0) return;
+  if (!plan.pinned || plan.used || plan.own().workspace_bytes == 0) return;
   ProblemState& state = *plan.state;
-  const bool none_left = --state.standing == 0;
+  const bool none_left = --state.pinned_plans == 0;
   if (plan.answer) {
     std::lock_guard hold(plan.answer->lock);
     plan.answer->slots[plan.slot].dropped = true;
@@ -285,7 +270,7 @@ void plan_destroyed(PlanNode& plan) {
     // The program's own configurations are its way to what fits into its memory: they are left to it from here on.
     const Rule* rule = rule_of(state);
     if (!rule || rule->on_unsupported == OnUnsupported::Error) return;
-    state.undone_generation = rules_generation();
+    state.undone_for = rule;
     std::lock_guard hold(state.lock);
     state.refused_reason = to_tag(plan.own().config) + kBuiltAndDropped;
   }
@@ -315,6 +300,18 @@ std::optional<EngineConfig> framework_choice(const PlanNode& plan) {
   for (const auto& slot : slots)
     if (slot.role == Answer::Role::Real && slot.given && slot.alive) return slot.config;
   return std::nullopt;
+}
+
+std::vector<EngineConfig> choices_without_us(const PlanNode& plan) {
+  if (plan.own_choice) return {*plan.own_choice};
+  if (!plan.answer) return {plan.own().config};
+  std::lock_guard hold(plan.answer->lock);
+  const auto& slots = plan.answer->slots;
+  std::vector<EngineConfig> out;
+  for (const auto& slot : slots)
+    if (slot.role == Answer::Role::Real && std::find(plan.dropped.begin(), plan.dropped.end(), slot.config) == plan.dropped.end())
+      out.push_back(slot.config);
+  return out;
 }
 
 std::vector<EngineConfig> dropped_by_framework(const PlanNode& plan) {

@@ -37,7 +37,7 @@ void keep_allowed(const Library& library, const ProblemState& state, const Rule&
   });
 }
 
-Decision by_name(const Library& library, ProblemState& state, const Rule& rule, std::uint32_t generation, const ConvolutionGraph& graph,
+Decision by_name(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
                  cudnnBackendDescriptor_t descriptor, const Target& target, const std::vector<Listed>& heuristics) {
   Decision out;
   for (const Request& request : rule.requests) {
@@ -52,28 +52,28 @@ Decision by_name(const Library& library, ProblemState& state, const Rule& rule, 
   }
   const bool leave = out.configs.empty() && rule.leaves_at_last();
   if (!out.configs.empty() || leave) out.reason.clear();
-  state.left_generation = leave ? generation : 0;
+  state.left_for = leave ? &rule : nullptr;
   return out;
 }
 
-// What the policy took before, under these rules.
-std::optional<Decision> remembered(ProblemState& state, std::uint32_t generation) {
+// What the rule's policy took before.
+std::optional<Decision> remembered(ProblemState& state, const Rule& rule) {
   std::lock_guard hold(state.lock);
-  if (state.decided_generation != generation) return std::nullopt;
+  if (state.decided_for != &rule) return std::nullopt;
   Decision out;
   for (const Candidate& c : state.decided) out.configs.push_back(c.engine);
   if (!state.decided_met) out.reason = state.decided_reason;
   return out;
 }
 
-Decision by_policy(const Library& library, ProblemState& state, const Rule& rule, std::uint32_t generation, const ConvolutionGraph& graph,
+Decision by_policy(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
                    cudnnBackendDescriptor_t descriptor, const Target& target, const std::vector<Listed>& heuristics) {
   if (std::string refused = policy_refused(rule); !refused.empty()) return {{}, std::move(refused)};
-  if (auto known = remembered(state, generation)) return *std::move(known);
+  if (auto known = remembered(state, rule)) return *std::move(known);
   std::string why = may_profile(library, target, graph, heuristics);
   if (!why.empty()) return {{}, why};
   MeasuringTurn turn(MeasuringTurn::Wait::Yes);
-  if (auto known = remembered(state, generation)) return *std::move(known);  // another thread's work, meanwhile
+  if (auto known = remembered(state, rule)) return *std::move(known);  // another thread's work, meanwhile
   std::vector<Candidate> profiled;
   if (why = turn.refused(); why.empty()) profiled = profile_on_own_data(library, state, rule, graph, descriptor, target, heuristics, why);
   if (profiled.empty()) return {{}, why};  // not remembered: the next time may be better
@@ -86,9 +86,9 @@ Decision by_policy(const Library& library, ProblemState& state, const Rule& rule
     for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
     state.decided_reason = ranking.reason;
     state.decided_met = ranking.met;
-    state.decided_generation = generation;
+    state.decided_for = &rule;
   }
-  return remembered(state, generation).value_or(Decision());
+  return remembered(state, rule).value_or(Decision());
 }
 
 }  // namespace
@@ -97,11 +97,10 @@ bool asks(const Rule* rule) { return rule && (rule->policy != PolicyKind::None |
 
 Decision decide(const Library& library, ProblemState& state, const ConvolutionGraph& graph, cudnnBackendDescriptor_t descriptor,
                 const Target& target, const std::vector<Listed>& heuristics) {
-  const std::uint32_t generation = rules_generation();  // before the rule: what is found out is never taken for a later rule's
   const Rule* rule = rule_of(state);
   if (!asks(rule)) return {};
-  return rule->policy == PolicyKind::None ? by_name(library, state, *rule, generation, graph, descriptor, target, heuristics)
-                                          : by_policy(library, state, *rule, generation, graph, descriptor, target, heuristics);
+  return rule->policy == PolicyKind::None ? by_name(library, state, *rule, graph, descriptor, target, heuristics)
+                                          : by_policy(library, state, *rule, graph, descriptor, target, heuristics);
 }
 
 bool satisfies(ProblemState& state, std::size_t cudnn_version, const EngineConfig& ran, const Notes* notes) {
@@ -111,7 +110,7 @@ bool satisfies(ProblemState& state, std::size_t cudnn_version, const EngineConfi
   if (left_to_framework(state)) return true;
   if (rule->policy != PolicyKind::None) {
     std::lock_guard hold(state.lock);
-    if (state.decided_generation != rules_generation()) return false;
+    if (state.decided_for != rule) return false;
     if (state.decided.empty()) return state.decided_met;  // the framework's own choice is what the policy leaves
     return std::any_of(state.decided.begin(), state.decided.end(), [&](const Candidate& c) { return c.engine == ran; });
   }

@@ -44,6 +44,7 @@ void note(TensorNode& t, cudnnBackendAttributeName_t name, std::int64_t count, c
     case CUDNN_ATTR_TENSOR_UNIQUE_ID: return copy(t.id, count, values);
     case CUDNN_ATTR_TENSOR_IS_VIRTUAL: return copy(t.is_virtual, count, values);
     case CUDNN_ATTR_TENSOR_IS_BY_VALUE: return copy(t.by_value, count, values);
+    case CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT: return copy(t.alignment, count, values);
     case CUDNN_ATTR_TENSOR_VECTOR_COUNT: return copy(t.vector_count, count, values);
     default: return;
   }
@@ -66,8 +67,26 @@ void note(ConvolutionNode& c, cudnnBackendAttributeName_t name, std::int64_t cou
   }
 }
 
-void note(PointwiseNode& p, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+std::size_t size_of_attribute(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE:
+    case CUDNN_TYPE_VOID_PTR: return 8;
+    case CUDNN_TYPE_BOOLEAN: return sizeof(bool);
+    default: return 4;  // floats, and cuDNN's enums
+  }
+}
+
+void keep(std::vector<RawAttribute>& list, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+          const void* values) {
+  if (runtime().settings.profile_level != ProfileLevel::Engines || count < 1 || count > kMaxDims || !values) return;
+  const auto* bytes = static_cast<const char*>(values);
+  list.push_back({name, type, count, {bytes, bytes + size_of_attribute(type) * static_cast<std::size_t>(count)}});
+}
+
+void note(PointwiseNode& p, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values) {
   if (name == CUDNN_ATTR_POINTWISE_MODE) copy(p.mode, count, values);
+  keep(p.raw, name, type, count, values);
 }
 
 // beta is a float or a double.
@@ -78,6 +97,7 @@ void copy_scalar(double& to, cudnnBackendAttributeType_t type, std::int64_t coun
 
 void note(OperationNode& o, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
           const void* values) {
+  if (type == CUDNN_TYPE_FLOAT || type == CUDNN_TYPE_DOUBLE) keep(o.scalars, name, type, count, values);
   switch (name) {
     case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX:
@@ -125,7 +145,6 @@ void note(HeuristicsNode& h, cudnnBackendAttributeName_t name, std::int64_t coun
 
 void note(PlanNode& p, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
   if (name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION && count > 0 && values) p.json.assign(static_cast<const char*>(values), static_cast<std::size_t>(count));
-  if (name == CUDNN_ATTR_EXECUTION_PLAN_HANDLE) return copy(p.handle, count, values);
   if (name != CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) return;
   if (const ConfigNode* config = find_as<ConfigNode>(descriptor_in(count, values))) {
     p.graph = config->graph;
@@ -239,10 +258,12 @@ void renew_in_child() noexcept {
     if (const AnswerPointer& answer = node.plan ? node.plan->answer : config ? config->answer : nullptr) new (&answer->lock) std::mutex;
     if (!node.plan) return;
     new (&node.plan->changing) std::mutex;
-    for (const auto& way : node.plan->ways) {
-      way->flushed = way->calls;  // the parent's
-      way->look = node.plan->state != nullptr;
-    }
+    const auto renew = [&](Way& way) {
+      way.flushed = way.calls;  // the parent's
+      way.look = node.plan->state != nullptr;
+    };
+    if (node.plan->itself) renew(*node.plan->itself);
+    for (const auto& way : node.plan->ways) renew(*way);
   });
 }
 
@@ -252,7 +273,7 @@ void note_attribute(Node& node, cudnnBackendAttributeName_t name, cudnnBackendAt
   std::visit(
       [&](auto& what) {
         using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, OperationNode>) {
+        if constexpr (std::is_same_v<What, OperationNode> || std::is_same_v<What, PointwiseNode>) {
           note(what, name, type, count, values);
         } else if constexpr (std::is_same_v<What, EngineNode>) {
           if (name == CUDNN_ATTR_ENGINE_OPERATION_GRAPH)

@@ -24,10 +24,20 @@
 
 namespace convpin::graph {
 
+// An attribute as it was set, for making the same descriptor once more. Kept only where the settings want fused graphs
+// compared with their parts.
+struct RawAttribute {
+  cudnnBackendAttributeName_t name;
+  cudnnBackendAttributeType_t type;
+  std::int64_t count;
+  std::vector<char> bytes;
+};
+
 struct TensorNode {
   Tensor tensor;
   std::int64_t id = 0;
   std::int64_t vector_count = 1;
+  std::int64_t alignment = 16; // bytes
   bool is_virtual = false;
   bool by_value = false;       // a scalar in host memory
 };
@@ -41,6 +51,7 @@ struct ConvolutionNode {
 
 struct PointwiseNode {
   std::int32_t mode = 0;
+  std::vector<RawAttribute> raw;
 };
 
 struct OperationNode {
@@ -53,6 +64,7 @@ struct OperationNode {
   ConvolutionNode convolution;
   PointwiseNode pointwise;
   double beta = 0;             // the convolution reads its output where this is not 0
+  std::vector<RawAttribute> scalars;  // alpha and beta
 
   const TensorNode& output() const;
   std::vector<const TensorNode*> inputs() const;   // that are known
@@ -71,6 +83,7 @@ struct ConvolutionGraph {
     bool by_value;
   };
   std::vector<Binding> inputs, outputs;   // not virtual; the convolution's own output first, where it is one
+  std::vector<OperationNode> operations;  // of a fused graph that is to be compared with its parts
   bool runnable = true;        // all inputs and outputs are known: it may be run on buffers of ours
 };
 using GraphPointer = std::shared_ptr<const ConvolutionGraph>;
@@ -140,6 +153,7 @@ struct Way {
   Descriptor plan;                          // ours; empty: the program's own
   bool own_workspace = false;               // it needs more than the program gave for its plan
   bool live = false;                        // chosen while the program ran: not used inside a capture
+  NvtxTexts ranges;
   std::atomic<std::uint64_t> calls{0};
   std::uint64_t flushed = 0;                // calls already counted for the problem; under the problem's lock
   std::atomic<bool> look{true};             // the next execution is not yet routine
@@ -154,17 +168,26 @@ struct PlanNode {
   Descriptor swapped;
   std::optional<EngineConfig> before_swap;
   std::string json;                         // the plan is made from this text, graph and all; then without a graph of ours
-  cudnnHandle_t handle = nullptr;
   // After Finalize, read back from the plan itself.
   ProblemState* state = nullptr;            // null: not a convolution of ours
   std::optional<EngineConfig> own_choice;   // what the framework would run without us
   std::vector<EngineConfig> dropped;        // what it dropped of the real list
-  std::atomic<Way*> way{nullptr};           // in force
+  std::unique_ptr<Way> itself;
+  // What runs where the rules are as they were when it was built, and inside captures: itself, or what took a failed pin's
+  // place.
+  std::atomic<Way*> standing{nullptr};
+  std::atomic<Way*> way{nullptr};           // in force; null: the rules make its executions fail
   std::atomic<std::uint32_t> generation{0}; // of the rules under which it was chosen
-  std::mutex changing;                      // guards adding to `ways`
-  std::vector<std::unique_ptr<Way>> ways;   // the first is the plan itself
-  Way* itself = nullptr;                    // that one, for those who don't hold the lock
-  bool stands = false;                      // counted in ProblemState::standing
+  std::mutex changing;                      // guards what follows
+  std::vector<std::unique_ptr<Way>> ways;   // of ours; none goes before the plan does
+  struct Chosen {
+    const Rule* rule;                       // null: no rule
+    Way* way;
+    std::string reason;                     // why it isn't what the rule asks for
+  };
+  std::vector<Chosen> chosen;               // for each rule that was in force while it was executed
+  std::string failure;                      // why its executions fail
+  bool pinned = false;                      // counted in ProblemState::pinned_plans
   std::atomic<bool> used{false};            // it ran, or the program took its text
   int misses = 0;                           // executions with a variant pack that was not watched
 

@@ -11,9 +11,11 @@
 namespace convpin::legacy {
 namespace {
 
-// ProblemState::pin_workspace: known (1 bit), refused (1), math type (6), algorithm (4), bytes (52).
-constexpr std::uint64_t kKnown = 1ull << 63, kRefused = 1ull << 62, kBytes = (1ull << 52) - 1;
-constexpr int kMathShift = 56, kAlgorithmShift = 52;
+// ProblemState::pin_workspace: known (1 bit), refused (1), math type (6), algorithm (4), generation of the rules, its last
+// bits (10), bytes (42). The generation, since another thread may write what it found out for rules that are gone.
+constexpr std::uint64_t kKnown = 1ull << 63, kRefused = 1ull << 62, kBytes = (1ull << 42) - 1;
+constexpr int kMathShift = 56, kAlgorithmShift = 52, kGenerationShift = 42;
+constexpr std::uint64_t kKey = kKnown | 63ull << kMathShift | 1023ull << kGenerationShift;
 
 bool names(const Rule& rule, int algorithm) {
   return std::any_of(rule.requests.begin(), rule.requests.end(), [&](const Request& request) {
@@ -23,10 +25,10 @@ bool names(const Rule& rule, int algorithm) {
 
 // The algorithms to try, in order; `reason` where there are none. Nothing: it can't be told now.
 std::optional<std::vector<int>> wanted(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule,
-                                       std::uint32_t generation, std::string& reason) {
+                                       std::string& reason) {
   std::vector<int> out;
   if (rule.policy != PolicyKind::None) {
-    const auto decided = decided_by_policy(library, d, state, rule, generation, reason);
+    const auto decided = decided_by_policy(library, d, state, rule, reason);
     if (!decided) return std::nullopt;
     for (const Candidate& c : *decided) out.push_back(c.algorithm);
     return out;
@@ -74,7 +76,7 @@ bool asked_for(ProblemState& state, int algorithm, int math_type) {
   if (!rule) return false;
   if (rule->policy == PolicyKind::None) return (names(*rule, algorithm) && lacks(*rule, state.problem.operation, algorithm, math_type).empty()) || left_to_framework(state);
   std::lock_guard hold(state.lock);
-  if (state.decided_generation != rules_generation()) return false;
+  if (state.decided_for != rule) return false;
   if (state.decided.empty()) return state.decided_met;  // the framework's own choice is what the policy leaves
   return std::any_of(state.decided.begin(), state.decided.end(), [&](const Candidate& c) { return c.algorithm == algorithm; });
 }
@@ -111,40 +113,39 @@ std::optional<std::int64_t> needed(const Library& library, const Descriptors& d,
 }
 
 std::optional<Pin> pin_for(const Library& library, const Descriptors& d, ProblemState& state) {
-  const std::uint32_t generation = rules_generation();  // before the rule: what is found out is never taken for a later rule's
+  const std::uint64_t generation = rules_generation();  // before the rule: it is at least that new
   const Rule* rule = rule_of(state);
-  if (!asks(state)) return std::nullopt;
-  const std::uint64_t key = kKnown | static_cast<std::uint64_t>(math_type(library, d) & 63) << kMathShift;
+  if (!rule || !asks(state)) return std::nullopt;
+  const std::uint64_t key = kKnown | static_cast<std::uint64_t>(math_type(library, d) & 63) << kMathShift | (generation & 1023) << kGenerationShift;
   const std::uint64_t cached = state.pin_workspace.load(std::memory_order_relaxed);
-  if ((cached & (kKnown | 63ull << kMathShift)) == key) {
+  if ((cached & kKey) == key) {
     if (cached & kRefused) return std::nullopt;
     return Pin{static_cast<int>(cached >> kAlgorithmShift & 15), static_cast<std::int64_t>(cached & kBytes)};
   }
-  const auto remember = [&](std::uint64_t what) {
-    state.pin_workspace = key | what;
-    if (rules_generation() != generation) state.pin_workspace = 0;
-  };
   std::string reasons;
-  const auto algorithms_to_try = wanted(library, d, state, *rule, generation, reasons);
+  const auto algorithms_to_try = wanted(library, d, state, *rule, reasons);
   for (const int algorithm : algorithms_to_try.value_or(std::vector<int>())) {
     std::int64_t bytes = 0;
     const std::string reason = refusal(library, d, state, *rule, algorithm, bytes);
     if (reason.empty()) {
-      remember(static_cast<std::uint64_t>(algorithm) << kAlgorithmShift | (static_cast<std::uint64_t>(bytes) & kBytes));
+      state.pin_workspace = key | static_cast<std::uint64_t>(algorithm) << kAlgorithmShift | (static_cast<std::uint64_t>(bytes) & kBytes);
       return Pin{algorithm, bytes};
     }
     reasons += (reasons.empty() ? "" : "; ") + reason;
   }
   const bool leave = rule->leaves_at_last();
-  state.left_generation = leave ? generation : 0;
+  state.left_for = leave ? rule : nullptr;
   {
     std::lock_guard hold(state.lock);
     state.unsupported_reason = leave ? "" : reasons;
   }
-  if (algorithms_to_try) remember(kRefused);
+  if (algorithms_to_try) state.pin_workspace = key | kRefused;
   return std::nullopt;
 }
 
-void refuse_pin(ProblemState& state) { state.pin_workspace |= kRefused; }
+void refuse_pin(ProblemState& state, const Pin& pin) {
+  std::uint64_t cached = state.pin_workspace;
+  if (static_cast<int>(cached >> kAlgorithmShift & 15) == pin.algorithm) state.pin_workspace.compare_exchange_strong(cached, cached | kRefused);
+}
 
 }  // namespace convpin::legacy

@@ -160,29 +160,28 @@ void profile(const Execution& e, ProblemState& state, int ran) {
 
 namespace {
 
-// What the policy took before, under these rules.
-std::optional<std::vector<Candidate>> remembered(ProblemState& state, std::uint32_t generation, std::string& reason) {
+// What the rule's policy took before.
+std::optional<std::vector<Candidate>> remembered(ProblemState& state, const Rule& rule, std::string& reason) {
   std::lock_guard hold(state.lock);
-  if (state.decided_generation != generation) return std::nullopt;
+  if (state.decided_for != &rule) return std::nullopt;
   if (!state.decided_met) reason = state.decided_reason;
   return state.decided;
 }
 
 }  // namespace
 
-std::optional<std::vector<Candidate>> decided_by_policy(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule,
-                                                        std::uint32_t generation, std::string& reason) {
+std::optional<std::vector<Candidate>> decided_by_policy(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule, std::string& reason) {
   using None = std::vector<Candidate>;
   reason = policy_refused(rule);
   if (!reason.empty()) return None();
-  if (auto known = remembered(state, generation, reason)) return known;
+  if (auto known = remembered(state, rule, reason)) return known;
   if (state.problem.fused_count > 0) return reason = "a call with operations fused to the convolution isn't timed for a policy", None();
   const Driver* cuda = driver(library);
   cudaStream_t stream = nullptr;
   if (!cuda || !library.cudnnGetStream || library.cudnnGetStream(d.handle, &stream) || !may_measure(*cuda, stream))
     return reason = "it can't be timed now (no GPU, or a capture is under way)", std::nullopt;
   MeasuringTurn turn(MeasuringTurn::Wait::Yes);
-  if (auto known = remembered(state, generation, reason)) return known;  // another thread's work, meanwhile
+  if (auto known = remembered(state, rule, reason)) return known;  // another thread's work, meanwhile
   if (reason = turn.refused(); !reason.empty()) return None();
   const auto profiled = profile_on_own_data(library, cuda, stream, d, state, reason);
   if (profiled.empty()) return None();
@@ -195,9 +194,9 @@ std::optional<std::vector<Candidate>> decided_by_policy(const Library& library, 
     for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
     state.decided_reason = ranking.reason;
     state.decided_met = ranking.met;
-    state.decided_generation = generation;
+    state.decided_for = &rule;
   }
-  return remembered(state, generation, reason);
+  return remembered(state, rule, reason);
 }
 
 }  // namespace convpin::legacy

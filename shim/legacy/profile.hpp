@@ -1,7 +1,6 @@
 // The profile of a legacy caller's problem: candidates are legacy calls on the caller's descriptors and inputs.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +17,6 @@ void profile(const Execution&, ProblemState&, int ran);
 // for the problem. Empty where the framework's own choice is to be left; `reason` where it can't be decided. Nothing: not now,
 // but the next call may.
 std::optional<std::vector<Candidate>> decided_by_policy(const Library&, const Descriptors&, ProblemState&, const Rule&,
-                                                        std::uint32_t generation, std::string& reason);
+                                                        std::string& reason);
 
 }  // namespace convpin::legacy

@@ -145,6 +145,7 @@ Json candidate_json(ProblemId id, const Candidate& c) {
   record["samples"] = c.samples;
   record["build_ms"] = rounded(c.build_ms);
   record["kernels"] = or_null(c.kernels);
+  if (!c.parts.empty()) record["parts"] = c.parts;
   add_properties(record, c);
   record["error"] = or_null(c.error);
   record["requested"] = c.requested;
@@ -227,6 +228,14 @@ std::string count_record(ProblemId id, const std::string& ran, std::uint64_t cal
     Json record = begin("count", id);
     record["ran"] = or_null(ran);
     record["calls"] = calls;
+    return record;
+  });
+}
+
+std::string label_record(ProblemId id, const std::string& label) {
+  return guarded([&] {
+    Json record = begin("label", id);
+    record["label"] = label;
     return record;
   });
 }
