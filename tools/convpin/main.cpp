@@ -1,0 +1,114 @@
+// convpin: makes choices out of a program's log, files out of choices, and something to look at out of both.
+#include <cstdio>
+#include <exception>
+#include <iostream>
+
+#include "tools/convpin/command.hpp"
+#include "tools/convpin/files.hpp"
+
+namespace convpin::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run", "starts a program with the library preloaded",
+     "convpin run --record run.jsonl -- python train.py\n"
+     "convpin run --config pins.toml python train.py --epochs 3",
+     declare_run, true},
+    {"path", "prints the library's path, for LD_PRELOAD", "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py",
+     declare_path},
+};
+
+constexpr const char* kOverview =
+    "Shows and sets which algorithm or engine of cuDNN runs each convolution of an unmodified program.\n";
+
+constexpr const char* kWorkflow =
+    "Exit status: 0; 1 where the answer is no; 2 where the command could not do what was asked.\n"
+    "convpin help COMMAND, or convpin COMMAND --help, says more.";
+
+std::string example_of(const Command& command) {
+  std::string text = "Example:\n  ";
+  for (const char* c = command.example; *c; ++c) text += *c == '\n' ? std::string("\n  ") : std::string(1, *c);
+  return text;
+}
+
+// Everything behind our own options belongs to the person's program, whatever it looks like: it never reaches the parser.
+Program cut_program(std::vector<std::string>& arguments, const CLI::App& command) {
+  std::size_t at = 1;
+  for (; at < arguments.size() && arguments[at].starts_with('-') && arguments[at] != "--"; ++at) {
+    const CLI::Option* option = command.get_option_no_throw(arguments[at]);
+    if (option && option->get_items_expected_max() > 0) ++at;
+  }
+  if (at >= arguments.size()) return {};
+  Program program(arguments.begin() + static_cast<std::ptrdiff_t>(at + (arguments[at] == "--")), arguments.end());
+  arguments.resize(at);
+  return program;
+}
+
+int complain(const std::string& what) {
+  std::cerr << "convpin: " << what << '\n';
+  return kBadUse;
+}
+
+int dispatch(std::vector<std::string> arguments) {
+  CLI::App app(kOverview, "convpin");
+  app.footer(kWorkflow);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "convpin " CONVPIN_VERSION);
+
+  Program program;
+  std::vector<std::pair<CLI::App*, Action>> actions;
+  for (const Command& command : kCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    sub->footer(example_of(command));
+    Action action = command.declare(*sub, program);
+    actions.emplace_back(sub, std::move(action));
+    if (!arguments.empty() && arguments[0] == command.name && command.takes_program)
+      program = cut_program(arguments, *sub);
+  }
+  std::string topic;
+  CLI::App* help = app.add_subcommand("help", "says what convpin or one of its commands does");
+  help->add_option("command", topic, "one of the commands");
+  help->footer("Example:\n  convpin help run");
+  actions.emplace_back(help, [&] {
+    const auto print_help = [](const CLI::App& of, const std::string& name) {
+      // Not App::help, which would turn to the subcommand that was used: this one.
+      print(of.get_formatter()->make_help(&of, name, CLI::AppFormatMode::Normal));
+      return kYes;
+    };
+    if (topic.empty()) return print_help(app, "convpin");
+    for (const CLI::App* sub : app.get_subcommands(nullptr))
+      if (sub->get_name() == topic) return print_help(*sub, "convpin " + topic);
+    throw BadUse("there is no command '" + topic + "'; convpin help lists them");
+  });
+  CLI::App* completion = app.add_subcommand("completion", "prints the script that completes convpin's words in bash");
+  completion->footer("Example:\n  source <(convpin completion)");
+  actions.emplace_back(completion, [&] {
+    print(bash_completion(app, kCommands));
+    return kYes;
+  });
+
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(std::move(reversed));
+  } catch (const CLI::Success& e) {  // --help, --version
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    const auto used = app.get_subcommands();
+    const std::string name = used.empty() ? "" : " " + used.front()->get_name();
+    return complain(std::string(e.what()) + "\nconvpin" + name + " --help says what is allowed");
+  }
+  for (const auto& [sub, action] : actions)
+    if (sub->parsed()) return action();
+  return kBadUse;
+}
+
+}  // namespace
+}  // namespace convpin::cli
+
+int main(int argc, char** argv) {
+  try {
+    return convpin::cli::dispatch({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    return convpin::cli::complain(e.what());
+  }
+}
