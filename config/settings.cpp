@@ -32,8 +32,9 @@ class Loader {
   from_environment(#member, env, settings().member);
 #include "config/settings.def"
 #undef CONVPIN_SETTING
-    read_files();
-    read_algorithms();
+    read_files(settings().config_files, read_toml);
+    read_files(settings().errata, read_errata);
+    read_rules();
     check_log_path();
     // %q{VAR} may hold an absolute path.
     if (!expand_path(settings().log_path, environment_).starts_with('/'))
@@ -68,15 +69,16 @@ class Loader {
     }
   }
 
-  void read_files() {
-    const std::string names = std::exchange(settings().config_files, {});
+  // Reads the files that `names` holds, and makes the names absolute.
+  void read_files(std::string& names, void (*read)(const std::string&, const std::string&, Draft&)) {
+    const std::string list = names;
     std::vector<std::string> paths;
-    for (const std::string_view part : split(names, ':')) {
+    for (const std::string_view part : split(list, ':')) {
       if (part.empty()) continue;
       paths.push_back(absolute_path(std::string(part), cwd_));
-      read_toml(std::string(part), paths.back(), draft_);
+      read(std::string(part), paths.back(), draft_);
     }
-    settings().config_files = join(paths, ":");
+    names = join(paths, ":");
   }
 
   // A placeholder that is not known would become part of a file's name without a word.
@@ -116,16 +118,26 @@ class Loader {
     rule.source = named.variable;
     rule.operation = named.operation;
     rule.requests = {*request};
+    rule.on_unsupported = settings().on_unsupported;
+    rule.workspace_limit = limit_of(settings().workspace_limit);
     settings().notices.push_back("convpin: " + words_for(named.operation) + " algorithm requested: " + request->to_text());
     if (request->kind == Request::Kind::FrameworkChoice) return;
     usual_level_ = ProfileLevel::Algorithms;
     if (!draft_.given.contains("profile_level")) settings().profile_level = usual_level_;
   }
 
-  void read_algorithms() {
+  static std::optional<std::int64_t> limit_of(std::int64_t bytes) { return bytes < 0 ? std::nullopt : std::optional(bytes); }
+
+  // All rules, in their order, each with what the settings say where it is silent.
+  void read_rules() {
     std::vector<Rule> rules;
     for (const Named& named : algorithm_variables()) read_algorithm(named, rules);
-    settings().rules.insert(settings().rules.begin(), rules.begin(), rules.end());
+    settings().rules = std::move(rules);
+    for (DraftRule& draft : draft_.rules) {
+      draft.rule.on_unsupported = draft.on_unsupported.value_or(settings().on_unsupported);
+      draft.rule.workspace_limit = limit_of(draft.workspace_limit.value_or(settings().workspace_limit));
+      settings().rules.push_back(std::move(draft.rule));
+    }
   }
 
   void note_what_is_not_default() {

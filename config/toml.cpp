@@ -9,39 +9,17 @@
 #include <set>
 #include <sstream>
 #include <string_view>
-#include <toml.hpp>
 #include <type_traits>
 
-#include "config/draft.hpp"
+#include "config/toml_value.hpp"
 #include "config/values.hpp"
 #include "shim/model/text.hpp"
 
 namespace convpin {
 namespace {
 
-using Value = toml::basic_value<toml::discard_comments, std::map, std::vector>;
-
 constexpr std::size_t kLargestFile = 16 << 20;  // what is larger is not a file of settings
 constexpr int kDeepest = 100;
-
-std::string at(const Value& value, const std::string& message, const std::string& comment = "here") {
-  std::string text = toml::format_error(message, value, comment);
-  constexpr std::string_view label = "[error] ";
-  return text.starts_with(label) ? text.substr(label.size()) : text;
-}
-
-std::string type_name(const Value& value) {
-  std::ostringstream name;
-  name << value.type();
-  return name.str();
-}
-
-const Value* find(const Value& table, const std::string& key) {
-  if (!table.is_table()) return nullptr;
-  const auto& entries = table.as_table(std::nothrow);
-  const auto found = entries.find(key);
-  return found == entries.end() ? nullptr : &found->second;
-}
 
 std::vector<std::string> setting_keys() {
   return {
@@ -54,7 +32,7 @@ std::vector<std::string> setting_keys() {
 // The keys allowed in a table: "" for the file itself, "log." for [log].
 std::set<std::string> allowed_in(const std::string& prefix) {
   std::set<std::string> allowed;
-  if (prefix.empty()) allowed = {"version", "rule"};
+  if (prefix.empty()) allowed = {"version", "rule", "deny"};
   for (const std::string& key : setting_keys())
     if (!key.empty() && key.starts_with(prefix))
       allowed.insert(key.substr(prefix.size(), key.find('.', prefix.size()) - prefix.size()));
@@ -76,14 +54,6 @@ const char* wrong_type(const Value& value) {
   return value.is_string() ? nullptr : "a string";
 }
 
-std::string scalar_text(const Value& value) {
-  if (value.is_string()) return value.as_string(std::nothrow).str;
-  if (value.is_integer()) return std::to_string(value.as_integer(std::nothrow));
-  if (value.is_boolean()) return text_of(value.as_boolean(std::nothrow));
-  const std::string seconds = text_of(double{value.as_floating(std::nothrow)});
-  return seconds.substr(0, seconds.find(' '));
-}
-
 class File {
  public:
   File(const std::string& name, Draft& draft) : name_(name), draft_(draft) {}
@@ -95,7 +65,8 @@ class File {
   take(root, #member, toml, draft_.settings.member);
 #include "config/settings.def"
 #undef CONVPIN_SETTING
-    if (const Value* rules = find(root, "rule")) read_rules(*rules);
+    if (const Value* rules = find(root, "rule")) read_rules(*rules, name_, draft_);
+    if (const Value* denials = find(root, "deny")) read_denials(*denials, name_, draft_);
   }
 
  private:
@@ -121,18 +92,13 @@ class File {
     for (const auto& [key, value] : table.as_table(std::nothrow)) {
       const bool section = !allowed_in(prefix + key + ".").empty();
       if (!allowed.contains(key)) {
-        unknown_key(key, value, allowed);
+        error(value, unknown_key(key, allowed));
       } else if (section && !value.is_table()) {
         error(value, "'" + prefix + key + "' must be a table, not " + type_name(value));
       } else if (section) {
         check_keys(value, prefix + key + ".");
       }
     }
-  }
-
-  void unknown_key(const std::string& key, const Value& value, const std::set<std::string>& allowed) {
-    error(value,
-          "unknown key " + quote(key) + ": allowed are " + join({allowed.begin(), allowed.end()}, ", "));
   }
 
   template <typename T>
@@ -154,69 +120,11 @@ class File {
     }
   }
 
-  void read_rules(const Value& rules) {
-    if (!rules.is_array()) return error(rules, "a rule begins with [[rule]]");
-    std::vector<Operation> operations;
-    for (const Value& rule : rules.as_array(std::nothrow)) {
-      if (!rule.is_table()) {
-        error(rule, "a rule must be a table, not " + type_name(rule));
-      } else {
-        draft_.settings.rules.push_back(read_rule(rule));
-        operations.push_back(draft_.settings.rules.back().operation);
-      }
-    }
-    draft_.rules_of.emplace_back(name_, std::move(operations));
-  }
-
-  // What a rule with an error holds does not matter: with any error no rule is in force.
-  Rule read_rule(const Value& table) {
-    static const std::set<std::string> allowed = {"operation", "problem", "algo"};
-    for (const auto& [key, value] : table.as_table(std::nothrow))
-      if (!allowed.contains(key)) unknown_key(key, value, allowed);
-    Rule rule;
-    const toml::source_location where = table.location();
-    rule.source = name_ + ":" + std::to_string(where.line()) + ":" + std::to_string(where.column());
-    if (const Value* value = find(table, "operation")) read_operation(*value, rule);
-    if (const Value* value = find(table, "problem")) read_problem(*value, rule);
-    if (const Value* value = find(table, "algo")) {
-      read_algorithm(*value, rule);
-    } else {
-      error(table, "this rule has no algo: add algo = \"...\"");
-    }
-    return rule;
-  }
-
-  void read_operation(const Value& value, Rule& rule) {
-    if (!value.is_string()) return error(value, "'operation' must be a string, not " + type_name(value));
-    const std::string text = scalar_text(value);
-    const auto operation = operation_from(text);
-    if (operation) {
-      rule.operation = *operation;
-    } else {
-      error(value, quote(text) + " is not an operation: allowed are forward, backward_data, backward_filter");
-    }
-  }
-
-  void read_problem(const Value& value, Rule& rule) {
-    if (!value.is_string()) return error(value, "'problem' must be a string, not " + type_name(value));
-    Parsed<ProblemPattern> pattern = parse_problem_pattern(scalar_text(value));
-    if (!pattern) return error(value, pattern.error);
-    if (pattern->operation && *pattern->operation != rule.operation)
-      return error(value, "the problem's operation is not the rule's");
-    rule.problem = std::move(*pattern.value);
-  }
-
-  void read_algorithm(const Value& value, Rule& rule) {
-    if (!value.is_string() && !value.is_integer())
-      return error(value, "'algo' must be a number or a string, not " + type_name(value));
-    Parsed<Request> request = parse_request(rule.operation, scalar_text(value));
-    if (!request) return error(value, request.error);
-    rule.requests = {std::move(*request.value)};
-  }
-
   const std::string& name_;
   Draft& draft_;
 };
+
+}  // namespace
 
 std::optional<std::string> contents_of(const std::string& path) {
   struct stat status{};
@@ -233,8 +141,6 @@ std::optional<std::string> contents_of(const std::string& path) {
   return text;
 }
 
-}  // namespace
-
 void read_toml(const std::string& name, const std::string& path, Draft& draft) {
   std::optional<std::string> text = contents_of(path);
   if (!text) {
@@ -250,9 +156,7 @@ void read_toml(const std::string& name, const std::string& path, Draft& draft) {
     std::istringstream in(*text);
     File(name, draft).read(toml::parse<toml::discard_comments, std::map, std::vector>(in, name));
   } catch (const std::exception& e) {
-    const std::string_view what = e.what();
-    constexpr std::string_view label = "[error] ";
-    draft.settings.errors.emplace_back(what.starts_with(label) ? what.substr(label.size()) : what);
+    draft.settings.errors.push_back(without_label(e.what()));
   }
 }
 

@@ -15,6 +15,17 @@
 
 namespace convpin {
 
+// A file with one error: its text, a part of the message, and the line that toml11 shows with its caret or tildes.
+struct Wrong {
+  const char* text;
+  const char* message;
+  const char* place;
+};
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 class Environment : public testing::Test {
  protected:
   Environment() {
@@ -58,15 +69,20 @@ class Environment : public testing::Test {
     EXPECT_FALSE(settings.idle());
     return settings.errors.empty() ? "" : settings.errors.front();
   }
+  void expect_wrong(const Wrong& wrong) {
+    toml(wrong.text, "wrong.toml");
+    const std::string text = error();
+    EXPECT_TRUE(has(text, wrong.message)) << text;
+    EXPECT_TRUE(has(text, "--> wrong.toml")) << text;
+    EXPECT_TRUE(has(text, wrong.place)) << text;
+    EXPECT_TRUE(has(text, "^--") || has(text, "~")) << text;
+    EXPECT_FALSE(has(text, "[error]")) << text;
+  }
   void clear() { variables_.clear(); }
 
   std::string folder_;
   std::map<std::string, std::string> variables_;
   std::vector<std::string> asked_;
 };
-
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace convpin
