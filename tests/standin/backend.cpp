@@ -31,8 +31,9 @@ struct Watched {
   cudnnBackendDescriptorType_t type;
   bool finalized = false;
   std::shared_ptr<VariantPack> pack;
-  Descriptor engine_config = nullptr;
-  std::shared_ptr<const Plan> plan;  // once executed
+  Descriptor engine_config = nullptr;  // of a plan,
+  std::string json;                    // or what it is restored from
+  std::shared_ptr<const Plan> plan;    // once executed
 };
 
 std::mutex watched_mutex;
@@ -111,6 +112,26 @@ std::string read_text(Descriptor plan) {
   return text;
 }
 
+// What the plan will be is known before it is finalized: from the text that it is restored from, or from
+// another plan of its configuration.
+bool is_refused_plan(Descriptor descriptor) {
+  Descriptor config = nullptr;
+  std::string json, reason;
+  with_watched(descriptor, [&](const Watched& w) { config = w.engine_config, json = w.json; });
+  if (config != nullptr) {
+    Descriptor device = device_properties(), scratch = nullptr;
+    real::cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &scratch);
+    real::cudnnBackendSetAttribute(scratch, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device);
+    real::cudnnBackendSetAttribute(scratch, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
+    if (real::cudnnBackendFinalize(scratch) == CUDNN_STATUS_SUCCESS) json = read_text(scratch);
+    real::cudnnBackendDestroyDescriptor(scratch);
+  }
+  const std::optional<Plan> plan = parse_plan(json, reason);
+  return plan && named_in("STANDIN_FAIL_PLAN", plan->graph.operation(), "eng" + std::to_string(plan->engine));
+}
+
 }  // namespace
 
 const std::string& device_json() {
@@ -186,7 +207,7 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptor
   }
   if (type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR || type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     const std::lock_guard lock(watched_mutex);
-    watched()[*descriptor] = Watched{type, false, std::make_shared<VariantPack>(), nullptr, nullptr};
+    watched()[*descriptor] = Watched{type, false, std::make_shared<VariantPack>(), nullptr, {}, nullptr};
   }
   return status;
 }
@@ -224,18 +245,16 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendSetAttribute(Descriptor descriptor, cud
   } else if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) {
     with_watched(descriptor,
                  [&](Watched& w) { w.engine_config = *static_cast<const Descriptor*>(elements); });
+  } else if (name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION) {
+    const std::string text(static_cast<const char*>(elements), static_cast<std::size_t>(count));
+    with_watched(descriptor, [&](Watched& w) { w.json = text.c_str(); });
   }
   return status;
 }
 
 STANDIN_EXPORT cudnnStatus_t cudnnBackendFinalize(Descriptor descriptor) {
-  if (std::getenv("STANDIN_FAIL_PLAN") != nullptr) {
-    Descriptor config = nullptr;
-    with_watched(descriptor, [&](const Watched& w) { config = w.engine_config; });
-    if (config != nullptr && named_in("STANDIN_FAIL_PLAN", "eng" + std::to_string(engine_of(config)))) {
-      return refuse(CUDNN_STATUS_NOT_SUPPORTED, "STANDIN_FAIL_PLAN");
-    }
-  }
+  if (std::getenv("STANDIN_FAIL_PLAN") != nullptr && is_refused_plan(descriptor))
+    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "STANDIN_FAIL_PLAN");
   const cudnnStatus_t status = real::cudnnBackendFinalize(descriptor);
   if (status == CUDNN_STATUS_SUCCESS) with_watched(descriptor, [](Watched& w) { w.finalized = true; });
   return status;
@@ -269,7 +288,9 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, Descripto
     return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the plan needs a workspace");
   }
   const std::string engine = "eng" + std::to_string(plan->engine);
-  if (const cudnnStatus_t fault = injected_fault(engine); fault != CUDNN_STATUS_SUCCESS) return fault;
+  const Operation operation = plan->graph.operation();
+  if (const cudnnStatus_t fault = injected_fault(operation, engine); fault != CUDNN_STATUS_SUCCESS)
+    return fault;
   const auto memory = [&](std::int64_t id) -> void* {
     for (std::size_t i = 0; i < std::min(pack->ids.size(), pack->pointers.size()); ++i) {
       if (pack->ids[i] == id) return pack->pointers[i];
@@ -280,6 +301,6 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, Descripto
   const std::size_t size = static_cast<std::size_t>(std::max<std::int64_t>(plan->workspace, 0));
   const cudnnStatus_t status =
       evaluate(plan->graph, algorithm, memory, {static_cast<std::byte*>(pack->workspace), size});
-  if (status == CUDNN_STATUS_SUCCESS) trace("graph", engine, algorithm);
+  if (status == CUDNN_STATUS_SUCCESS) trace("graph", operation, engine, algorithm);
   return status;
 }

@@ -55,7 +55,7 @@ class Evaluation {
     const std::vector<T>& x = value(node.x);
     if (node.kind == Node::Kind::Convolution) {
       Scratch scratch(workspace_);
-      convolve(algorithm_, node.conv, x.data(), value(node.b).data(), result.data(), scratch);
+      convolve(node.operation, algorithm_, node.conv, x.data(), value(node.b).data(), result.data(), scratch);
       const std::vector<T> before = node.beta != 0 ? loaded(node.y) : std::vector<T>();
       for (std::size_t i = 0; i < result.size(); ++i) {
         result[i] *= static_cast<T>(node.alpha);
@@ -73,23 +73,18 @@ class Evaluation {
     const Tensor& y_tensor = graph_.tensors[node.y];
     const Tensor& x_tensor = graph_.tensors[node.x];
     const Tensor& b_tensor = graph_.tensors[node.has_second() ? node.b : node.x];
-    std::size_t i = 0;
-    std::array<std::int64_t, 4> at{};
-    for (at[0] = 0; at[0] < y_tensor.dim[0]; ++at[0]) {
-      for (at[1] = 0; at[1] < y_tensor.dim[1]; ++at[1]) {
-        for (at[2] = 0; at[2] < y_tensor.dim[2]; ++at[2]) {
-          for (at[3] = 0; at[3] < y_tensor.dim[3]; ++at[3]) {
-            result[i++] = apply(node, x[broadcast(x_tensor, at)], b[broadcast(b_tensor, at)]);
-          }
-        }
-      }
+    std::array<std::int64_t, max_rank> at{};
+    for (T& element : result) {
+      element = apply(node, x[broadcast(x_tensor, at)], b[broadcast(b_tensor, at)]);
+      for (std::size_t i = y_tensor.rank; i-- > 0 && ++at[i] == y_tensor.dim[i];) at[i] = 0;
     }
   }
 
   // A dimension of 1 is repeated.
-  static std::size_t broadcast(const Tensor& tensor, const std::array<std::int64_t, 4>& at) {
+  static std::size_t broadcast(const Tensor& tensor, const std::array<std::int64_t, max_rank>& at) {
     std::int64_t index = 0;
-    for (std::size_t d = 0; d < 4; ++d) index = index * tensor.dim[d] + (tensor.dim[d] == 1 ? 0 : at[d]);
+    for (std::size_t d = 0; d < tensor.rank; ++d)
+      index = index * tensor.dim[d] + (tensor.dim[d] == 1 ? 0 : at[d]);
     return static_cast<std::size_t>(index);
   }
 
@@ -130,7 +125,8 @@ cudnnStatus_t evaluate(const Graph& graph, Algorithm algorithm,
     }
   }
   for (const Node& node : graph.nodes) {
-    if (node.kind == Node::Kind::Convolution && !documented_as_supported(algorithm, node.conv)) {
+    if (node.kind == Node::Kind::Convolution &&
+        !documented_as_supported(node.operation, algorithm, node.conv)) {
       return refuse(CUDNN_STATUS_NOT_SUPPORTED,
                     std::string(name_of(algorithm)) + " does not support this shape");
     }

@@ -31,6 +31,12 @@ bool any_of(const char* variable, Use use) {
   return false;
 }
 
+bool names(std::string_view element, Operation operation, std::string_view what) {
+  const std::size_t slash = element.find('/');
+  if (slash == element.npos) return element == what;
+  return element.substr(0, slash) == name_of(operation) && element.substr(slash + 1) == what;
+}
+
 }  // namespace
 
 cudnnStatus_t refuse(cudnnStatus_t status, const std::string& reason) {
@@ -38,28 +44,29 @@ cudnnStatus_t refuse(cudnnStatus_t status, const std::string& reason) {
   return status;
 }
 
-bool named_in(const char* variable, const std::string& what) {
-  return any_of(variable, [&](std::string_view element) { return element == what; });
+bool named_in(const char* variable, Operation operation, const std::string& what) {
+  return any_of(variable, [&](std::string_view element) { return names(element, operation, what); });
 }
 
-cudnnStatus_t injected_fault(const std::string& what) {
+cudnnStatus_t injected_fault(Operation operation, const std::string& what) {
   any_of("STANDIN_SLOW", [&](std::string_view element) {  // eng28:50 (milliseconds)
     const std::size_t colon = element.find(':');
-    if (colon == element.npos || element.substr(0, colon) != what) return false;
+    if (colon == element.npos || !names(element.substr(0, colon), operation, what)) return false;
     const int milliseconds = std::atoi(std::string(element.substr(colon + 1)).c_str());
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     return true;
   });
-  if (named_in("STANDIN_CRASH", what)) std::raise(SIGKILL);
-  if (named_in("STANDIN_FAIL_EXECUTE", what))
+  if (named_in("STANDIN_CRASH", operation, what)) std::raise(SIGKILL);
+  if (named_in("STANDIN_FAIL_EXECUTE", operation, what))
     return refuse(CUDNN_STATUS_EXECUTION_FAILED, "STANDIN_FAIL_EXECUTE");
   return CUDNN_STATUS_SUCCESS;
 }
 
-void trace(const std::string& api, const std::string& what, Algorithm algorithm) {
+void trace(const std::string& api, Operation operation, const std::string& what, Algorithm algorithm) {
   const char* path = std::getenv("STANDIN_TRACE");
   if (path == nullptr) return;
-  const std::string line = api + " " + what + " " + name_of(algorithm) + "\n";
+  const std::string suffix = operation == Operation::Forward ? "" : std::string("/") + name_of(operation);
+  const std::string line = api + suffix + " " + what + " " + name_of(algorithm) + "\n";
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
   [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
@@ -86,10 +93,11 @@ STANDIN_EXPORT unsigned long long cudnnStandinMultiplies() { return standin::mul
 
 STANDIN_EXPORT unsigned long long cudnnStandinRuns(const char* name) {
   unsigned long long sum = 0;
-  for (int i = 0; i < standin::algorithm_count; ++i) {
-    const auto algorithm = static_cast<standin::Algorithm>(i);
-    if (name == nullptr || std::string_view(name) == standin::name_of(algorithm))
-      sum += standin::runs_of(algorithm);
+  for (int i = 0; i < standin::operation_count * standin::algorithm_count; ++i) {
+    const auto operation = static_cast<standin::Operation>(i / standin::algorithm_count);
+    const auto algorithm = static_cast<standin::Algorithm>(i % standin::algorithm_count);
+    if (name == nullptr || standin::names(name, operation, standin::name_of(algorithm)))
+      sum += standin::runs_of(operation, algorithm);
   }
   return sum;
 }

@@ -15,13 +15,14 @@ namespace standin {
 // Remembers the reason for this thread's cudnnGetLastErrorString and returns the status.
 cudnnStatus_t refuse(cudnnStatus_t, const std::string& reason);
 
-// Whether the variable's comma-separated list names this: "eng28", or "algo2" for a legacy call.
-bool named_in(const char* variable, const std::string& what);
+// Whether the variable's comma-separated list names this: "eng28", or "algo2" for a legacy call; either
+// alone or of one operation, "backward_data/eng28".
+bool named_in(const char* variable, Operation, const std::string& what);
 
 // The faults asked for at an execution of `what`: a delay, a crash, a failure.
-cudnnStatus_t injected_fault(const std::string& what);
+cudnnStatus_t injected_fault(Operation, const std::string& what);
 
-// One line for STANDIN_TRACE: "graph eng28 implicit_gemm", "legacy 2 im2col_gemm".
-void trace(const std::string& api, const std::string& what, Algorithm);
+// One line for STANDIN_TRACE, of three words: "graph eng28 implicit_gemm", "legacy/backward_data 0 scatter".
+void trace(const std::string& api, Operation, const std::string& what, Algorithm);
 
 }  // namespace standin

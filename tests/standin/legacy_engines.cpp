@@ -1,14 +1,12 @@
 // Legacy algorithm -> graph engines, judged by building the same graph on the real library: supported
 // means that a plan finalizes, and the workspace is the plan's.
 //
-// Three algorithms can't be judged so: the engines of FFT (3), FFT_TILING (4) and WINOGRAD_NONFUSED (6)
-// are refused without a device whatever the shape, since cuBLAS can't be initialised. These follow the
-// limits that cuDNN's reference documents (conv.cpp), and their workspace is what the stand-in needs.
+// FFT, FFT_TILING and WINOGRAD_NONFUSED can't be judged so: their engines are refused without a device
+// whatever the shape, since cuBLAS can't be initialised. These follow the limits that cuDNN's reference
+// documents (conv.cpp), and their workspace is what the stand-in needs.
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <span>
-#include <sstream>
 #include <utility>
 
 #include "tests/standin/handle.hpp"
@@ -18,28 +16,53 @@
 namespace standin {
 namespace {
 
-constexpr int plain_precomp[] = {1, 22, 23, 27, 35, 38, 41, 45, 46, 47, 48, 62, 67, 70};
-
-struct Row {
-  std::span<const int> engines;  // the first in the heuristics' order is taken
-  Algorithm runs;
-  bool judged_by_rules;
-};
-
-const Row& row(int algorithm) {
-  static constexpr int e28[] = {28}, e2[] = {2}, e0[] = {0}, e3[] = {3}, e4[] = {4}, e12[] = {12}, e6[] = {6};
-  static const Row rows[legacy_algorithm_count] = {
-      {e28, Algorithm::ImplicitGemm, false},
-      {plain_precomp, Algorithm::ImplicitGemm, false},
-      {e2, Algorithm::Im2colGemm, false},
-      {e0, Algorithm::Direct, false},
-      {e3, Algorithm::Fft, true},
-      {e4, Algorithm::FftTiling, true},
-      {e12, Algorithm::Winograd, false},
-      {e6, Algorithm::WinogradNonfused, true},
+// By the algorithm's number. Of several engines the first in the heuristics' order is taken; none: the
+// algorithm is not supported.
+using Engines = std::vector<int>;
+const std::vector<Engines>& engines_of(Operation operation) {
+  static const std::vector<Engines> rows[operation_count] = {
+      {{28}, {1, 22, 23, 27, 35, 38, 41, 45, 46, 47, 48, 57, 58, 62, 67, 70}, {2}, {0}, {3}, {4}, {12}, {6}},
+      {{25},
+       {1,  2,  22, 23, 24, 27, 28, 34, 40, 43, 46, 49, 53, 56,
+        57, 58, 59, 60, 62, 63, 64, 65, 67, 71, 73, 74, 76},
+       {4},
+       {5, 50},
+       {19},
+       {7}},
+      {{20},
+       {1, 9, 10, 15, 22, 23, 25, 30, 33, 34, 37, 38, 39, 40, 45, 46, 48, 49, 50, 61, 62, 65, 67, 68},
+       {18},
+       {20},
+       {},
+       {17},
+       {}},
   };
-  return rows[algorithm];
+  return rows[static_cast<std::size_t>(operation)];
 }
+
+bool judged_by_rules(Algorithm algorithm) {
+  return algorithm == Algorithm::Fft || algorithm == Algorithm::FftTiling ||
+         algorithm == Algorithm::WinogradNonfused;
+}
+
+struct OperationNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t x, w, y, conv, alpha, beta;
+};
+constexpr OperationNames operations[operation_count] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+};
 
 // A real descriptor that is destroyed with its owner.
 class Owned {
@@ -71,11 +94,12 @@ class Owned {
 };
 
 Owned make_tensor(const Tensor& tensor) {
+  const auto rank = static_cast<std::int64_t>(tensor.rank);
   Owned made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, tensor.uid);
   made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &tensor.type);
-  made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, tensor.dim.data(), 4);
-  made.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, tensor.stride.data(), 4);
+  made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, tensor.dim.data(), rank);
+  made.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, tensor.stride.data(), rank);
   made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
   made.finalize();
   return made;
@@ -86,33 +110,33 @@ class Judge {
  public:
   explicit Judge(const LegacyProblem& problem)
       : problem_(problem), graph_(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
-    const Convolution& c = problem.conv;
     const Owned x = make_tensor(problem.x), w = make_tensor(problem.w), y = make_tensor(problem.y);
     Owned conv(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-    const std::int64_t pad[] = {c.pad_h, c.pad_w}, stride[] = {c.stride_h, c.stride_w};
-    const std::int64_t dilation[] = {c.dilation_h, c.dilation_w};
-    const cudnnConvolutionMode_t mode = c.flipped ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION;
-    conv.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 2);
+    const Spatial& spatial = problem.spatial;
+    const auto dims = static_cast<std::int64_t>(spatial.pad.size());
+    const cudnnConvolutionMode_t mode = problem.conv.flipped ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION;
+    conv.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, dims);
     conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &problem.compute_type);
     conv.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, &mode);
-    conv.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, pad, 2);
-    conv.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, pad, 2);
-    conv.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, stride, 2);
-    conv.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dilation, 2);
+    conv.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, spatial.pad.data(), dims);
+    conv.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, spatial.pad.data(), dims);
+    conv.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, spatial.stride.data(), dims);
+    conv.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, spatial.dilation.data(), dims);
     conv.finalize();
-    Owned operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x.get());
-    operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w.get());
-    operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y.get());
-    operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, conv.get());
+    const OperationNames& names = operations[static_cast<std::size_t>(problem.operation)];
+    Owned operation(names.type);
+    operation.set(names.x, x.get());
+    operation.set(names.w, w.get());
+    operation.set(names.y, y.get());
+    operation.set(names.conv, conv.get());
     if (problem.in_double()) {
       const double alpha = 1, beta = 0;
-      operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_DOUBLE, &alpha);
-      operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_DOUBLE, &beta);
+      operation.set(names.alpha, CUDNN_TYPE_DOUBLE, &alpha);
+      operation.set(names.beta, CUDNN_TYPE_DOUBLE, &beta);
     } else {
       const float alpha = 1, beta = 0;
-      operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, &alpha);
-      operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, &beta);
+      operation.set(names.alpha, CUDNN_TYPE_FLOAT, &alpha);
+      operation.set(names.beta, CUDNN_TYPE_FLOAT, &beta);
     }
     operation.finalize();
     graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation.get());
@@ -120,20 +144,21 @@ class Judge {
     if (valid_) ask_heuristics();
   }
 
-  LegacyAlgorithm judge(int algorithm) const {
+  LegacyAlgorithm judge(const Engines& engines) const {
     LegacyAlgorithm answer;
-    answer.runs = row(algorithm).runs;
-    if (!valid_) return answer;
-    if (row(algorithm).judged_by_rules) return by_rules(answer);
+    if (!valid_ || engines.empty()) return answer;
+    answer.runs = algorithm_of_engine(pattern_of(problem_.operation), engines.front());
+    if (judged_by_rules(answer.runs)) return by_rules(answer);
     // the heuristics' configurations first, then the engines' default ones
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      if (!is_member(algorithm, engine_of(results_[i].get()))) continue;
+      const std::int64_t engine = engine_of(results_[i].get());
+      if (std::find(engines.begin(), engines.end(), engine) == engines.end()) continue;
       if (try_plan(results_[i].get(), answer)) {
         answer.rank = static_cast<int>(i);
         return answer;
       }
     }
-    for (const int engine : row(algorithm).engines) {
+    for (const int engine : engines) {
       Owned described(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
       described.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph_.get());
       described.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, engine);
@@ -147,17 +172,14 @@ class Judge {
   }
 
  private:
-  static bool is_member(int algorithm, std::int64_t engine) {
-    const auto& engines = row(algorithm).engines;
-    return std::find(engines.begin(), engines.end(), engine) != engines.end();
-  }
-
   LegacyAlgorithm by_rules(LegacyAlgorithm answer) const {
     const bool type = problem_.x.type == CUDNN_DATA_FLOAT || problem_.x.type == CUDNN_DATA_HALF;
-    const bool packed = problem_.x.stride[3] == 1 && problem_.y.stride[3] == 1;  // NCHW
-    if (!type || !packed || !documented_as_supported(answer.runs, problem_.conv)) return answer;
+    const std::size_t last = problem_.x.rank - 1;
+    const bool packed = problem_.x.stride[last] == 1 && problem_.y.stride[last] == 1;  // NCHW
+    const Operation operation = problem_.operation;
+    if (!type || !packed || !documented_as_supported(operation, answer.runs, problem_.conv)) return answer;
     answer.status = CUDNN_STATUS_SUCCESS;
-    answer.workspace = transform_bytes(answer.runs, problem_.conv, sizeof(float));
+    answer.workspace = transform_bytes(operation, answer.runs, problem_.conv, sizeof(float));
     return answer;
   }
 
@@ -183,7 +205,7 @@ class Judge {
   // The math type decides which numerical notes are allowed, as in the legacy API: FMA_MATH no tensor
   // cores, and nothing but ALLOW_CONVERSION narrower inputs.
   bool try_plan(cudnnBackendDescriptor_t config, LegacyAlgorithm& answer) const {
-    bool tensor_core = false, converts = false;
+    bool tensor_core = false, converts = false, varies = false;
     Owned engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t raw = engine.get();
     std::int64_t count = 0;
@@ -195,6 +217,7 @@ class Judge {
     for (std::int64_t i = 0; i < std::min<std::int64_t>(count, 32); ++i) {
       tensor_core |= notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
       converts |= notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+      varies |= notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     }
     if (tensor_core && problem_.math_type == CUDNN_FMA_MATH) return false;
     if (converts && problem_.math_type != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) return false;
@@ -207,6 +230,7 @@ class Judge {
                                    &count, &size);
     answer.status = CUDNN_STATUS_SUCCESS;
     answer.workspace = static_cast<std::size_t>(size);
+    answer.determinism = varies ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
     answer.math_type = tensor_core ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH;
     if (problem_.math_type == CUDNN_FMA_MATH) answer.math_type = CUDNN_FMA_MATH;
     return true;
@@ -220,18 +244,6 @@ class Judge {
 
 }  // namespace
 
-std::string LegacyProblem::key() const {
-  std::ostringstream text;
-  for (const Tensor* tensor : {&x, &w, &y}) {
-    text << tensor->type << ' ';
-    for (std::size_t i = 0; i < 4; ++i) text << tensor->dim[i] << ',' << tensor->stride[i] << ' ';
-  }
-  text << conv.pad_h << ' ' << conv.pad_w << ' ' << conv.stride_h << ' ' << conv.stride_w << ' '
-       << conv.dilation_h << ' ' << conv.dilation_w << ' ' << conv.groups << ' ' << conv.flipped << ' '
-       << compute_type << ' ' << math_type;
-  return text.str();
-}
-
 std::shared_ptr<const LegacyAlgorithms> legacy_algorithms(const LegacyProblem& problem) {
   static std::mutex mutex;
   static auto* const known = new std::map<std::string, std::shared_ptr<const LegacyAlgorithms>>;
@@ -240,8 +252,7 @@ std::shared_ptr<const LegacyAlgorithms> legacy_algorithms(const LegacyProblem& p
   if (entry == nullptr) {
     const Judge judge(problem);
     auto algorithms = std::make_shared<LegacyAlgorithms>();
-    for (int i = 0; i < legacy_algorithm_count; ++i)
-      (*algorithms)[static_cast<std::size_t>(i)] = judge.judge(i);
+    for (const Engines& engines : engines_of(problem.operation)) algorithms->push_back(judge.judge(engines));
     entry = std::move(algorithms);
   }
   return entry;

@@ -1,7 +1,7 @@
 // Reads a plan's own JSON text, which holds the whole graph, the engine and its knobs.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "tests/standin/graph.hpp"
 
@@ -28,26 +28,49 @@ Tensor read_tensor(const json& text) {
   tensor.uid = std::stoll(text.at("name").get<std::string>());
   tensor.type = data_type(text.at("dataType"));
   tensor.is_virtual = text.at("isVirtual");
-  if (text.at("dim").size() != 4) throw Unsupported{"computes with tensors of four dimensions only"};
-  tensor.dim = text.at("dim");
-  tensor.stride = text.at("stride");
+  const std::vector<std::int64_t> dim = text.at("dim"), stride = text.at("stride");
+  if (dim.empty() || dim.size() > max_rank || stride.size() != dim.size())
+    throw Unsupported{"computes with tensors of up to five dimensions only"};
+  tensor.rank = dim.size();
+  std::copy(dim.begin(), dim.end(), tensor.dim.begin());
+  std::copy(stride.begin(), stride.end(), tensor.stride.begin());
   if (text.value("vectCount", 1) != 1) throw Unsupported{"computes with unvectorized tensors only"};
   return tensor;
 }
 
-void read_convolution(const json& text, const std::vector<Tensor>& tensors, Node& node) {
+using Index = std::map<std::string, std::size_t>;  // from a tensor's name
+
+struct ConvolutionKind {
+  const char* operation;
+  const char* tensors[3];  // x, w, y
+};
+constexpr ConvolutionKind convolutions[operation_count] = {
+    {"CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR", {"X", "W", "Y"}},
+    {"CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR", {"dX", "W", "dY"}},
+    {"CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR", {"X", "dW", "dY"}},
+};
+
+bool read_convolution(const json& text, const std::vector<Tensor>& tensors, const Index& index, Node& node) {
+  const auto* kind =
+      std::find_if(std::begin(convolutions), std::end(convolutions),
+                   [&](const ConvolutionKind& k) { return text.at("operation") == k.operation; });
+  if (kind == std::end(convolutions)) return false;
   node.kind = Node::Kind::Convolution;
-  node.conv = shape_of(tensors[node.x], tensors[node.b], tensors[node.y]);
+  node.operation = static_cast<Operation>(kind - std::begin(convolutions));
+  std::array<std::size_t, 3> at{};
+  for (std::size_t i = 0; i < 3; ++i) at[i] = index.at(text.at(kind->tensors[i]));
+  node.x = at[first_of(node.operation)];
+  node.b = at[second_of(node.operation)];
+  node.y = at[result_of(node.operation)];
+  node.conv = shape_of(tensors[at[0]], tensors[at[1]], tensors[at[2]]);
+  set_spatial(node.conv, {text.at("pad"), text.at("stride"), text.at("dilation")});
+  node.conv.flipped = text.at("mode") == "CUDNN_CONVOLUTION";
   node.alpha = text.at("alpha");
   node.beta = text.at("beta");
-  if (text.at("pad").size() != 2) throw Unsupported{"computes convolutions of two spatial dimensions only"};
-  node.conv.pad_h = text["pad"][0], node.conv.pad_w = text["pad"][1];
-  node.conv.stride_h = text.at("stride")[0], node.conv.stride_w = text["stride"][1];
-  node.conv.dilation_h = text.at("dilation")[0], node.conv.dilation_w = text["dilation"][1];
-  node.conv.flipped = text.at("mode") == "CUDNN_CONVOLUTION";
+  return true;
 }
 
-void read_pointwise(const json& text, Node& node) {
+void read_pointwise(const json& text, const Index& index, Node& node) {
   static const std::map<std::string, Node::Kind> kinds{{"CUDNN_POINTWISE_ADD", Node::Kind::Add},
                                                        {"CUDNN_POINTWISE_MUL", Node::Kind::Multiply},
                                                        {"CUDNN_POINTWISE_RELU_FWD", Node::Kind::Relu},
@@ -56,6 +79,9 @@ void read_pointwise(const json& text, Node& node) {
   const auto kind = kinds.find(mode);
   if (kind == kinds.end()) throw Unsupported{"does not compute " + mode};
   node.kind = kind->second;
+  node.x = index.at(text.at("X"));
+  node.y = index.at(text.at("Y"));
+  if (node.has_second()) node.b = index.at(text.at("B"));
   node.alpha = text.value("alpha1", 1.0);
   node.beta = text.value("alpha2", 1.0);
   if (node.kind == Node::Kind::Relu) {
@@ -73,7 +99,7 @@ std::optional<Plan> parse_plan(const std::string& text, std::string& reason) try
   Plan plan;
   plan.pattern = operations.value("finalizeMode", "");
   plan.engine = root.at("engine").at("engineId");
-  std::map<std::string, std::size_t> index;
+  Index index;
   for (const json& tensor : operations.at("tensors")) {
     index[tensor.at("name")] = plan.graph.tensors.size();
     plan.graph.tensors.push_back(read_tensor(tensor));
@@ -81,17 +107,10 @@ std::optional<Plan> parse_plan(const std::string& text, std::string& reason) try
   for (const json& operation : operations.at("nodes")) {
     Node node;
     const std::string kind = operation.at("operation");
-    node.x = index.at(operation.at("X"));
-    node.y = index.at(operation.at("Y"));
-    if (kind == "CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR") {
-      node.b = index.at(operation.at("W"));
-      read_convolution(operation, plan.graph.tensors, node);
-    } else if (kind == "CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR") {
-      read_pointwise(operation, node);
-      if (node.has_second()) node.b = index.at(operation.at("B"));
-    } else {
+    if (kind == "CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR")
+      read_pointwise(operation, index, node);
+    else if (!read_convolution(operation, plan.graph.tensors, index, node))
       throw Unsupported{"does not compute " + kind};
-    }
     plan.graph.in_double |= operation.value("mathPrec", "") == "CUDNN_DATA_DOUBLE";
     plan.graph.nodes.push_back(node);
   }
@@ -104,27 +123,40 @@ std::optional<Plan> parse_plan(const std::string& text, std::string& reason) try
   return std::nullopt;
 }
 
-// Read off the kernels that the engines launch on a GPU for a single convolution; for the others off the
-// workspaces (that of im2col is the operand's size).
+Operation Graph::operation() const {
+  const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                  [](const Node& node) { return node.kind == Node::Kind::Convolution; });
+  return found != nodes.end() ? found->operation : Operation::Forward;
+}
+
+const char* pattern_of(Operation operation) {
+  constexpr const char* patterns[operation_count] = {"CONV_FORWARD", "CONV_BWD_DATA", "CONV_BWD_FILTER"};
+  return patterns[static_cast<std::size_t>(operation)];
+}
+
+// Read off the kernels that the engines launch on a GPU and off their notes; for im2col off the workspace,
+// which is the operand's size.
 Algorithm algorithm_of_engine(const std::string& pattern, int engine) {
+  static const std::map<std::pair<std::string, int>, Algorithm> known{
+      {{"CONV_FORWARD", 2}, Algorithm::Im2colGemm},
+      {{"CONV_FORWARD", 3}, Algorithm::Fft},
+      {{"CONV_FORWARD", 4}, Algorithm::FftTiling},
+      {{"CONV_FORWARD", 6}, Algorithm::WinogradNonfused},
+      {{"CONV_FORWARD", 12}, Algorithm::Winograd},
+      {{"CONV_ADD_BIAS_ACT", 36}, Algorithm::Im2colGemm},
+      {{"CONV_BWD_DATA", 4}, Algorithm::Fft},
+      {{"CONV_BWD_DATA", 5}, Algorithm::FftTiling},
+      {{"CONV_BWD_DATA", 7}, Algorithm::WinogradNonfused},
+      {{"CONV_BWD_DATA", 19}, Algorithm::Winograd},
+      {{"CONV_BWD_DATA", 25}, Algorithm::Scatter},
+      {{"CONV_BWD_DATA", 50}, Algorithm::FftTiling},
+      {{"CONV_BWD_FILTER", 17}, Algorithm::WinogradNonfused},
+      {{"CONV_BWD_FILTER", 18}, Algorithm::Fft},
+      {{"CONV_BWD_FILTER", 20}, Algorithm::Scatter},
+  };
   if (engine == 0) return Algorithm::Direct;
-  if (pattern != "CONV_FORWARD") {
-    return pattern == "CONV_ADD_BIAS_ACT" && engine == 36 ? Algorithm::Im2colGemm : Algorithm::ImplicitGemm;
-  }
-  switch (engine) {
-    case 2:
-      return Algorithm::Im2colGemm;
-    case 3:
-      return Algorithm::Fft;
-    case 4:
-      return Algorithm::FftTiling;
-    case 6:
-      return Algorithm::WinogradNonfused;
-    case 12:
-      return Algorithm::Winograd;
-    default:
-      return Algorithm::ImplicitGemm;
-  }
+  const auto found = known.find({pattern, engine});
+  return found != known.end() ? found->second : Algorithm::ImplicitGemm;
 }
 
 }  // namespace standin

@@ -5,8 +5,9 @@
 extern "C" {
 #endif
 
-// How often an algorithm ran in this process: "direct", "implicit_gemm", "im2col_gemm", "fft",
-// "fft_tiling", "winograd", "winograd_nonfused"; null for all together.
+// How often an algorithm ran in this process: "direct", "implicit_gemm", "im2col_gemm", "scatter", "fft",
+// "fft_tiling", "winograd", "winograd_nonfused", or "backward_data/direct" for one operation's; null for all
+// together.
 unsigned long long cudnnStandinRuns(const char* algorithm);
 
 // Multiplications of two real numbers done by all convolutions so far.

@@ -1,255 +1,189 @@
-// The stand-in's legacy API, its algorithms and its driver table, as an ordinary program uses them.
+// The stand-in's legacy API, as an ordinary program uses it: the same for each operation.
 // Fails when an algorithm computes a wrong convolution, when two algorithms turn out to be the same one,
-// when a shape that an algorithm can't do is accepted, or when a listed function is missing.
-#include <cuda.h>
-#include <dlfcn.h>
-
+// or when a shape that an algorithm can't do is accepted.
 #include <set>
 
+#include "tests/standin/legacy_calls.hpp"
 #include "tests/standin/standin.h"
-#include "tests/standin/test_problem.hpp"
 
 namespace standin {
 namespace {
 
-constexpr cudnnConvolutionFwdAlgo_t algorithm_number(int i) {
-  return static_cast<cudnnConvolutionFwdAlgo_t>(i);
+// By operation and algorithm; those without an engine run nothing.
+const std::vector<Algorithm> runs_as[operation_count] = {
+    {Algorithm::ImplicitGemm, Algorithm::ImplicitGemm, Algorithm::Im2colGemm, Algorithm::Direct,
+     Algorithm::Fft, Algorithm::FftTiling, Algorithm::Winograd, Algorithm::WinogradNonfused},
+    {Algorithm::Scatter, Algorithm::ImplicitGemm, Algorithm::Fft, Algorithm::FftTiling, Algorithm::Winograd,
+     Algorithm::WinogradNonfused},
+    {Algorithm::Scatter, Algorithm::ImplicitGemm, Algorithm::Fft, Algorithm::Scatter, Algorithm::Winograd,
+     Algorithm::WinogradNonfused, Algorithm::FftTiling}};
+const std::vector<Algorithm>& algorithms(Operation operation) {
+  return runs_as[static_cast<std::size_t>(operation)];
 }
 
-constexpr Algorithm runs_as[] = {
-    Algorithm::ImplicitGemm, Algorithm::ImplicitGemm, Algorithm::Im2colGemm, Algorithm::Direct,
-    Algorithm::Fft,          Algorithm::FftTiling,    Algorithm::Winograd,   Algorithm::WinogradNonfused};
+class StandinLegacy : public LegacyCalls, public ::testing::WithParamInterface<Operation> {};
 
-class StandinLegacy : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_EQ(cudnnCreate(&handle_), CUDNN_STATUS_SUCCESS);
-    cudnnCreateTensorDescriptor(&x_);
-    cudnnCreateTensorDescriptor(&y_);
-    cudnnCreateTensorDescriptor(&bias_);
-    cudnnCreateFilterDescriptor(&w_);
-    cudnnCreateConvolutionDescriptor(&conv_);
-    cudnnCreateActivationDescriptor(&activation_);
-  }
-  void TearDown() override {
-    cudnnDestroyTensorDescriptor(x_);
-    cudnnDestroyTensorDescriptor(y_);
-    cudnnDestroyTensorDescriptor(bias_);
-    cudnnDestroyFilterDescriptor(w_);
-    cudnnDestroyConvolutionDescriptor(conv_);
-    cudnnDestroyActivationDescriptor(activation_);
-    cudnnDestroy(handle_);
-  }
+INSTANTIATE_TEST_SUITE_P(Operations, StandinLegacy,
+                         ::testing::Values(Operation::Forward, Operation::BackwardData,
+                                           Operation::BackwardFilter),
+                         [](const auto& parameter) { return std::string(name_of(parameter.param)); });
 
-  static void describe(cudnnTensorDescriptor_t descriptor, const Tensor& t) {
-    int dim[4], stride[4];
-    for (std::size_t i = 0; i < 4; ++i)
-      dim[i] = static_cast<int>(t.dim[i]), stride[i] = static_cast<int>(t.stride[i]);
-    ASSERT_EQ(cudnnSetTensorNdDescriptor(descriptor, t.type, 4, dim, stride), CUDNN_STATUS_SUCCESS);
-  }
-
-  void describe(const Problem& p, cudnnMathType_t math = CUDNN_DEFAULT_MATH) {
-    describe(x_, p.x);
-    describe(y_, p.y);
-    int dim[4];
-    for (std::size_t i = 0; i < 4; ++i) dim[i] = static_cast<int>(p.w.dim[i]);
-    const bool nhwc = p.w.stride[1] == 1 && p.w.dim[2] * p.w.dim[3] > 1;
-    ASSERT_EQ(cudnnSetFilterNdDescriptor(w_, p.w.type, nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, 4, dim),
-              CUDNN_STATUS_SUCCESS);
-    const Convolution& c = p.conv;
-    const int pad[] = {static_cast<int>(c.pad_h), static_cast<int>(c.pad_w)};
-    const int stride[] = {static_cast<int>(c.stride_h), static_cast<int>(c.stride_w)};
-    const int dilation[] = {static_cast<int>(c.dilation_h), static_cast<int>(c.dilation_w)};
-    ASSERT_EQ(
-        cudnnSetConvolutionNdDescriptor(conv_, 2, pad, stride, dilation,
-                                        c.flipped ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION, p.compute),
-        CUDNN_STATUS_SUCCESS);
-    cudnnSetConvolutionGroupCount(conv_, static_cast<int>(c.groups));
-    cudnnSetConvolutionMathType(conv_, math);
-  }
-
-  cudnnStatus_t workspace_size(int algorithm, std::size_t& size) {
-    return cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, conv_, y_, algorithm_number(algorithm),
-                                                   &size);
-  }
-
-  cudnnStatus_t forward(Problem& p, int algorithm, double alpha = 1, double beta = 0) {
-    std::size_t size = 0;
-    if (const cudnnStatus_t status = workspace_size(algorithm, size); status != CUDNN_STATUS_SUCCESS)
-      return status;
-    std::vector<std::byte> workspace(size);
-    const float narrow[] = {static_cast<float>(alpha), static_cast<float>(beta)};
-    const double wide[] = {alpha, beta};
-    const bool is_double = p.x.type == CUDNN_DATA_DOUBLE;
-    const void* a = is_double ? static_cast<const void*>(&wide[0]) : &narrow[0];
-    const void* b = is_double ? static_cast<const void*>(&wide[1]) : &narrow[1];
-    return cudnnConvolutionForward(handle_, a, x_, p.x_memory.data(), w_, p.w_memory.data(), conv_,
-                                   algorithm_number(algorithm), size > 0 ? workspace.data() : nullptr, size,
-                                   b, y_, p.y_memory.data());
-  }
-
-  cudnnHandle_t handle_ = nullptr;
-  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr, bias_ = nullptr;
-  cudnnFilterDescriptor_t w_ = nullptr;
-  cudnnConvolutionDescriptor_t conv_ = nullptr;
-  cudnnActivationDescriptor_t activation_ = nullptr;
-};
-
-// The algorithms themselves, beyond what cuDNN would let through: every one on every shape that it can do.
-TEST(StandinAlgorithms, AgreeWithTheDefinition) {
-  const Shape shapes[] = {{2, 5, 13, 11, 7, 3, 3, 1},          {1, 4, 40, 37, 6, 3, 3, 2},
-                          {2, 6, 12, 10, 8, 3, 3, 0, 1, 1, 2}, {1, 3, 33, 9, 4, 5, 7, 2},
-                          {2, 6, 14, 9, 4, 3, 3, 2, 2, 2, 2},  {1, 1, 1, 1, 1, 1, 1}};
-  for (const Shape& shape : shapes) {
-    const Problem p = make_problem(shape, CUDNN_DATA_DOUBLE);
-    const auto x = unpack(p.x, p.x_memory), w = unpack(p.w, p.w_memory);
-    const std::vector<float> x_float(x.begin(), x.end()), w_float(w.begin(), w.end());
-    for (int i = 0; i < algorithm_count; ++i) {
-      const auto algorithm = static_cast<Algorithm>(i);
-      if (!documented_as_supported(algorithm, p.conv)) continue;
-      SCOPED_TRACE(::testing::Message() << name_of(algorithm) << " h " << shape.h << " r " << shape.r);
-      std::vector<std::byte> workspace(transform_bytes(algorithm, p.conv, sizeof(double)));
-      std::vector<double> y(p.reference.size());
-      std::vector<float> y_float(p.reference.size());
-      Scratch in_workspace{workspace}, on_heap{std::span<std::byte>()};
-      convolve(algorithm, p.conv, x.data(), w.data(), y.data(), in_workspace);
-      convolve(algorithm, p.conv, x_float.data(), w_float.data(), y_float.data(), on_heap);
-      for (std::size_t j = 0; j < y.size(); ++j) {
-        ASSERT_NEAR(y[j], p.reference[j],
-                    error_bound(CUDNN_DATA_DOUBLE, algorithm, p.terms(), p.reference[j]));
-        // the inputs were rounded to float as well: one more unit each per term
-        ASSERT_NEAR(y_float[j], p.reference[j],
-                    2 * error_bound(CUDNN_DATA_FLOAT, algorithm, p.terms(), p.reference[j]));
-      }
-    }
-  }
-}
-
-TEST_F(StandinLegacy, EveryAlgorithmAgreesWithTheDefinition) {
-  const Shape shapes[] = {{2, 16, 14, 14, 32, 3, 3, 1},
-                          {1, 8, 9, 11, 5, 3, 3, 0, 2},
-                          {1, 8, 12, 12, 8, 5, 5, 2},
-                          {2, 8, 10, 10, 12, 3, 3, 1, 1, 1, 4},
-                          {1, 6, 12, 10, 8, 3, 3, 2, 1, 2}};
+TEST_P(StandinLegacy, EveryAlgorithmAgreesWithTheDefinition) {
+  const Shape shapes[] = {{2, 16, 14, 14, 32, 3, 3, 1},     {1, 8, 9, 11, 5, 3, 3, 0, 2},
+                          {1, 8, 12, 12, 8, 5, 5, 2},       {2, 8, 10, 10, 12, 3, 3, 1, 1, 1, 4},
+                          {1, 6, 12, 10, 8, 3, 3, 2, 1, 2}, {1, 4, 8, 7, 8, 3, 3, 1, 1, 1, 1, 6, 3}};
+  const auto& known = algorithms(GetParam());
   std::set<int> ran;
-  for (const Shape& shape : shapes) {
+  for (Shape shape : shapes) {
+    shape.operation = GetParam();
     for (const cudnnDataType_t type : {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_DOUBLE}) {
       for (const Layout layout : {Layout::Nchw, Layout::Nhwc}) {
-        for (int i = 0; i < 8; ++i) {
+        for (int i = 0; i < static_cast<int>(known.size()); ++i) {
           Problem problem = make_problem(shape, type, layout);
           describe(problem);
           SCOPED_TRACE(::testing::Message() << "algorithm " << i << " type " << type << " r " << shape.r);
-          const cudnnStatus_t status = forward(problem, i);
+          const cudnnStatus_t status = run(problem, i);
           if (status / 1000 == 3) continue;
           ASSERT_EQ(status, CUDNN_STATUS_SUCCESS);
-          expect_close(problem, runs_as[i], problem.reference);
+          expect_close(problem, known[static_cast<std::size_t>(i)], problem.reference);
           ran.insert(i);
         }
       }
     }
   }
-  EXPECT_EQ(ran, (std::set<int>{0, 1, 2, 3, 4, 5, 7})) << "6 (WINOGRAD) doesn't exist on sm_90";
+  const std::set<int> expected[operation_count] = {{0, 1, 2, 3, 4, 5, 7}, {0, 1, 2, 3, 5}, {0, 1, 2, 3, 5}};
+  EXPECT_EQ(ran, expected[static_cast<std::size_t>(GetParam())])
+      << "WINOGRAD doesn't exist on sm_90, nor backward_filter's 4 and 6 at all";
 }
 
-TEST_F(StandinLegacy, AlgorithmsMultiplyDifferently) {
+TEST_P(StandinLegacy, AlgorithmsMultiplyDifferently) {
   // padding, and outputs that don't fill the tiles: nothing coincides by chance
-  Problem problem = make_problem({1, 6, 40, 37, 7, 3, 3, 1});
+  Shape shape{1, 6, 40, 37, 7, 3, 3, 1};
+  shape.operation = GetParam();
+  Problem problem = make_problem(shape);
   describe(problem);
+  const std::vector<int> distinct[operation_count] = {{0, 2, 3, 4, 5, 7}, {0, 1, 2, 3, 5}, {0, 1, 2, 5}};
   std::set<unsigned long long> counts;
-  for (const int i : {0, 2, 3, 4, 5, 7}) {
-    const auto runs = cudnnStandinRuns(name_of(runs_as[i]));
+  for (const int i : distinct[static_cast<std::size_t>(GetParam())]) {
+    const std::string name =
+        std::string(name_of(GetParam())) + "/" + name_of(algorithms(GetParam())[static_cast<std::size_t>(i)]);
+    const auto runs = cudnnStandinRuns(name.c_str());
     const auto before = cudnnStandinMultiplies();
-    ASSERT_EQ(forward(problem, i), CUDNN_STATUS_SUCCESS) << i;
-    EXPECT_EQ(cudnnStandinRuns(name_of(runs_as[i])), runs + 1);
+    ASSERT_EQ(run(problem, i), CUDNN_STATUS_SUCCESS) << i;
+    EXPECT_EQ(cudnnStandinRuns(name.c_str()), runs + 1);
     EXPECT_TRUE(counts.insert(cudnnStandinMultiplies() - before).second) << i;
   }
   const auto products = 1ull * 7 * 6 * 9 * 40 * 37;
-  EXPECT_EQ(counts.count(products), 1u) << "im2col_gemm multiplies exactly K*C*R*S*P*Q times";
+  EXPECT_EQ(counts.count(products), GetParam() == Operation::BackwardData ? 0u : 1u)
+      << "a plain matrix product multiplies exactly K*C*R*S*P*Q times";
 }
 
-TEST_F(StandinLegacy, RefusesWhatCudnnRefuses) {
-  std::size_t size = 0;
+TEST_P(StandinLegacy, RefusesWhatCudnnRefuses) {
+  const auto& known = algorithms(GetParam());
+  const auto status = [&](Algorithm algorithm) {
+    const auto found = std::find(known.begin(), known.end(), algorithm);
+    std::size_t size = 0;
+    return workspace_size(GetParam(), static_cast<int>(found - known.begin()), size);
+  };
   describe(make_problem({1, 8, 12, 12, 8, 5, 5, 2}));
-  EXPECT_EQ(workspace_size(7, size), CUDNN_STATUS_NOT_SUPPORTED) << "Winograd of 5x5";
-  EXPECT_EQ(workspace_size(4, size), CUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(status(Algorithm::WinogradNonfused), CUDNN_STATUS_NOT_SUPPORTED) << "of 5x5";
+  EXPECT_EQ(status(Algorithm::Fft), CUDNN_STATUS_SUCCESS);
   describe(make_problem({1, 8, 12, 12, 8, 3, 3, 1, 2}));
-  for (const int i : {4, 5, 6, 7})
-    EXPECT_EQ(workspace_size(i, size), CUDNN_STATUS_NOT_SUPPORTED) << "stride 2: " << i;
+  for (const Algorithm algorithm :
+       {Algorithm::Fft, Algorithm::FftTiling, Algorithm::Winograd, Algorithm::WinogradNonfused})
+    EXPECT_EQ(status(algorithm), CUDNN_STATUS_NOT_SUPPORTED) << "stride 2: " << name_of(algorithm);
   describe(make_problem({1, 8, 12, 12, 8, 3, 3, 1}, CUDNN_DATA_FLOAT, Layout::Nhwc));
-  EXPECT_EQ(workspace_size(5, size), CUDNN_STATUS_NOT_SUPPORTED) << "FFT in NHWC";
-  EXPECT_NE(workspace_size(8, size), CUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(status(Algorithm::Fft), CUDNN_STATUS_NOT_SUPPORTED) << "FFT in NHWC";
+  std::size_t size = 0;
+  EXPECT_EQ(workspace_size(GetParam(), static_cast<int>(known.size()), size), CUDNN_STATUS_BAD_PARAM);
 }
 
-TEST_F(StandinLegacy, AlphaBetaAndASmallWorkspace) {
-  Problem problem = make_problem({2, 16, 14, 14, 32, 3, 3, 1});
+TEST_P(StandinLegacy, AlphaBetaAndASmallWorkspace) {
+  Shape shape{2, 16, 14, 14, 32, 3, 3, 1};
+  shape.operation = GetParam();
+  Problem problem = make_problem(shape);
   describe(problem);
-  const auto before = unpack(problem.y, problem.y_memory);
+  const auto before = unpack(problem.result(), problem.result_memory());
   std::vector<double> expected = problem.reference;
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = -2 * expected[i] + 0.25 * before[i];
-  ASSERT_EQ(forward(problem, 2, -2, 0.25), CUDNN_STATUS_SUCCESS);
-  expect_close(problem, Algorithm::Im2colGemm, expected);
-  const float one = 1, zero = 0;
-  std::byte little[16];
-  EXPECT_NE(
-      cudnnConvolutionForward(handle_, &one, x_, problem.x_memory.data(), w_, problem.w_memory.data(), conv_,
-                              algorithm_number(2), little, sizeof little, &zero, y_, problem.y_memory.data()),
-      CUDNN_STATUS_SUCCESS);
+  const int algorithm = 2;
+  ASSERT_EQ(run(problem, algorithm, -2, 0.25), CUDNN_STATUS_SUCCESS);
+  expect_close(problem, algorithms(GetParam())[algorithm], expected);
+  EXPECT_EQ(run(problem, algorithm, 1, 0, std::vector<std::byte>(16)), CUDNN_STATUS_BAD_PARAM);
 }
 
-TEST_F(StandinLegacy, GetAndFind) {
-  Problem problem = make_problem({2, 16, 14, 14, 32, 3, 3, 1});
+TEST_P(StandinLegacy, GetAndFind) {
+  Shape shape{2, 16, 14, 14, 32, 3, 3, 1};
+  shape.operation = GetParam();
+  Problem problem = make_problem(shape);
   describe(problem);
-  int count = 0, maximum = 0;
-  ASSERT_EQ(cudnnGetConvolutionForwardAlgorithmMaxCount(handle_, &maximum), CUDNN_STATUS_SUCCESS);
-  std::vector<cudnnConvolutionFwdAlgoPerf_t> list(static_cast<std::size_t>(maximum));
-  ASSERT_EQ(cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, conv_, y_, maximum, &count, list.data()),
-            CUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(count, 8);
-  EXPECT_EQ(list[0].algo, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
-  EXPECT_EQ(list[7].algo, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD);
-  EXPECT_EQ(list[7].status, CUDNN_STATUS_NOT_SUPPORTED);
-
-  std::vector<std::byte> workspace(64 << 20);
-  ASSERT_EQ(cudnnFindConvolutionForwardAlgorithmEx(
-                handle_, x_, problem.x_memory.data(), w_, problem.w_memory.data(), conv_, y_,
-                problem.y_memory.data(), maximum, &count, list.data(), workspace.data(), workspace.size()),
-            CUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(count, 8);
-  for (std::size_t i = 0; i < 7; ++i) {
-    EXPECT_EQ(list[i].status, CUDNN_STATUS_SUCCESS) << list[i].algo;
-    EXPECT_GT(list[i].time, i > 0 ? list[i - 1].time * 0.999f : 0);
+  int maximum = 0;
+  const auto max_count = GetParam() == Operation::Forward ? cudnnGetConvolutionForwardAlgorithmMaxCount
+                         : GetParam() == Operation::BackwardData
+                             ? cudnnGetConvolutionBackwardDataAlgorithmMaxCount
+                             : cudnnGetConvolutionBackwardFilterAlgorithmMaxCount;
+  ASSERT_EQ(max_count(handle_, &maximum), CUDNN_STATUS_SUCCESS);
+  const auto& known = algorithms(GetParam());
+  ASSERT_EQ(maximum, static_cast<int>(known.size()) + 2);
+  const auto supported = [&](const std::vector<Listed>& list) {
+    std::set<int> numbers;
+    for (const Listed& row : list)
+      if (row.status == CUDNN_STATUS_SUCCESS) numbers.insert(row.algo);
+    return numbers;
+  };
+  const std::set<int> expected[operation_count] = {{0, 1, 2, 3, 4, 5, 7}, {0, 1, 2, 3, 5}, {0, 1, 2, 3, 5}};
+  const std::set<int>& numbers = expected[static_cast<std::size_t>(GetParam())];
+  auto list = get(GetParam(), maximum);
+  ASSERT_GE(list.size(), known.size());
+  EXPECT_EQ(supported(list), numbers);
+  EXPECT_EQ(list.back().status, CUDNN_STATUS_NOT_SUPPORTED) << "what can't run comes last";
+  for (const Listed& row : list) {
+    if (row.status != CUDNN_STATUS_SUCCESS) continue;
+    const bool scatters = known[static_cast<std::size_t>(row.algo)] == Algorithm::Scatter;
+    EXPECT_EQ(row.determinism, scatters ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC) << row.algo;
   }
-  expect_close(problem, Algorithm::WinogradNonfused, problem.reference);  // it wrote the output
-  ASSERT_EQ(cudnnFindConvolutionForwardAlgorithm(handle_, x_, w_, conv_, y_, 2, &count, list.data()),
-            CUDNN_STATUS_SUCCESS);
-  EXPECT_EQ(count, 2);
+
+  list = find(problem, maximum, std::vector<std::byte>(64 << 20));
+  EXPECT_EQ(supported(list), numbers);
+  for (std::size_t i = 0; i < list.size() && list[i].status == CUDNN_STATUS_SUCCESS; ++i)
+    EXPECT_GT(list[i].time, i > 0 ? list[i - 1].time * 0.999f : 0);
+  expect_close(problem, Algorithm::WinogradNonfused, problem.reference);  // it wrote the result
+  EXPECT_EQ(find(GetParam(), 2).size(), 2u);
 
   // Half runs number 1 on tensor cores, so that it is listed without them too.
-  describe(make_problem({2, 16, 14, 14, 32, 3, 3, 1}, CUDNN_DATA_HALF));
-  cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, conv_, y_, maximum, &count, list.data());
-  ASSERT_EQ(count, 9);
-  EXPECT_EQ(list[0].mathType, CUDNN_TENSOR_OP_MATH);
+  describe(make_problem(shape, CUDNN_DATA_HALF));
+  list = get(GetParam(), maximum);
+  std::set<int> maths;
+  for (const Listed& row : list)
+    if (row.algo == 1) maths.insert(row.math_type);
+  EXPECT_EQ(maths, (std::set<int>{CUDNN_TENSOR_OP_MATH, CUDNN_FMA_MATH}));
 }
 
-TEST_F(StandinLegacy, BiasActivationAndAddTensor) {
+using StandinLegacyFused = LegacyCalls;
+
+TEST_F(StandinLegacyFused, BiasActivationAndAddTensor) {
+  cudnnTensorDescriptor_t bias_descriptor = nullptr;
+  cudnnActivationDescriptor_t activation = nullptr;
+  cudnnCreateTensorDescriptor(&bias_descriptor);
+  cudnnCreateActivationDescriptor(&activation);
   Problem problem = make_problem({2, 8, 10, 10, 6, 3, 3, 1});
   describe(problem);
   const Tensor bias = make_tensor('b', CUDNN_DATA_FLOAT, {1, 6, 1, 1}, Layout::Nchw);
-  describe(bias_, bias);
+  describe(bias_descriptor, bias);
   auto bias_memory = random_memory(bias, 5), z_memory = random_memory(problem.y, 6);
   const auto bias_values = unpack(bias, bias_memory), z_values = unpack(problem.y, z_memory);
   const float one = 1, half = 0.5f;
   for (const bool relu : {true, false}) {
-    cudnnSetActivationDescriptor(activation_, relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
+    cudnnSetActivationDescriptor(activation, relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
                                  CUDNN_NOT_PROPAGATE_NAN, 0);
     std::size_t size = 0;
-    ASSERT_EQ(workspace_size(1, size), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(workspace_size(Operation::Forward, 1, size), CUDNN_STATUS_SUCCESS);
     std::vector<std::byte> workspace(size + 1);
     const auto call = [&](int algorithm) {
       return cudnnConvolutionBiasActivationForward(
           handle_, &one, x_, problem.x_memory.data(), w_, problem.w_memory.data(), conv_,
-          algorithm_number(algorithm), workspace.data(), size, &half, y_, z_memory.data(), bias_,
-          bias_memory.data(), activation_, y_, problem.y_memory.data());
+          static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), workspace.data(), size, &half, y_,
+          z_memory.data(), bias_descriptor, bias_memory.data(), activation, y_, problem.y_memory.data());
     };
     EXPECT_EQ(call(0), relu ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED);
     ASSERT_EQ(call(1), CUDNN_STATUS_SUCCESS);
@@ -261,78 +195,13 @@ TEST_F(StandinLegacy, BiasActivationAndAddTensor) {
     expect_close(problem, Algorithm::ImplicitGemm, expected);
   }
   auto before = unpack(problem.y, problem.y_memory);
-  ASSERT_EQ(cudnnAddTensor(handle_, &half, bias_, bias_memory.data(), &one, y_, problem.y_memory.data()),
-            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnAddTensor(handle_, &half, bias_descriptor, bias_memory.data(), &one, y_, problem.y_memory.data()),
+      CUDNN_STATUS_SUCCESS);
   for (std::size_t i = 0; i < before.size(); ++i) before[i] += 0.5 * bias_values[i / 100 % 6];
   expect_close(problem, Algorithm::Direct, before);
-}
-
-// Each listed function is exported by both libraries, with the real one's version.
-TEST(StandinExports, AreTheTable) {
-  void* dispatcher = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD);
-  ASSERT_NE(dispatcher, nullptr);
-  Dl_info info{};
-  dladdr(dlsym(dispatcher, "cudnnCreate"), &info);
-  const std::string path = info.dli_fname;
-  void* implementation =
-      dlopen((path.substr(0, path.rfind('/')) + "/libcudnn_standin.so.9").c_str(), RTLD_NOW);
-  ASSERT_NE(implementation, nullptr) << dlerror();
-#define STANDIN(name, count, home)                                         \
-  EXPECT_NE(dlvsym(dispatcher, #name, "libcudnn.so.9"), nullptr) << #name; \
-  EXPECT_NE(dlsym(implementation, #name), nullptr) << #name;
-#include "tests/standin/standin.def"
-#undef STANDIN
-}
-
-TEST(StandinDriver, Works) {
-  EXPECT_EQ(cudnnStandinDriver("cuNothing"), nullptr);
-#define GET(name, symbol)                                                                               \
-  const auto name = reinterpret_cast<decltype(&::name)>(const_cast<void*>(cudnnStandinDriver(symbol))); \
-  ASSERT_NE(name, nullptr)
-  GET(cuMemAllocAsync, "cuMemAllocAsync");
-  GET(cuMemFreeAsync, "cuMemFreeAsync");
-  GET(cuMemGetInfo, "cuMemGetInfo_v2");
-  GET(cuStreamIsCapturing, "cuStreamIsCapturing");
-  GET(cuEventCreate, "cuEventCreate");
-  GET(cuEventRecord, "cuEventRecord");
-  GET(cuEventElapsedTime, "cuEventElapsedTime");
-  GET(cuEventDestroy, "cuEventDestroy_v2");
-  GET(cuDeviceGetAttribute, "cuDeviceGetAttribute");
-#undef GET
-  CUdeviceptr memory = 0;
-  std::size_t free_bytes = 0, total = 0;
-  ASSERT_EQ(cuMemAllocAsync(&memory, 1000, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(memory % 256, 0u);
-  EXPECT_EQ(cudnnStandinAllocations(), 1u);
-  cuMemGetInfo(&free_bytes, &total);
-  EXPECT_EQ(free_bytes, (std::size_t{16} << 30) - 1000);
-  EXPECT_EQ(cuMemFreeAsync(memory, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemFreeAsync(memory, nullptr), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cudnnStandinAllocations(), 0u);
-  setenv("STANDIN_FREE_BYTES", "999", 1);
-  EXPECT_EQ(cuMemAllocAsync(&memory, 1000, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
-  unsetenv("STANDIN_FREE_BYTES");
-  CUstreamCaptureStatus capture{};
-  cuStreamIsCapturing(nullptr, &capture);
-  EXPECT_EQ(capture, CU_STREAM_CAPTURE_STATUS_NONE);
-  setenv("STANDIN_CAPTURING", "1", 1);
-  cuStreamIsCapturing(nullptr, &capture);
-  EXPECT_EQ(capture, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-  EXPECT_NE(cuMemAllocAsync(&memory, 1000, nullptr), CUDA_SUCCESS);
-  unsetenv("STANDIN_CAPTURING");
-  CUevent start = nullptr, end = nullptr;
-  cuEventCreate(&start, 0);
-  cuEventCreate(&end, 0);
-  cuEventRecord(start, nullptr);
-  cuEventRecord(end, nullptr);
-  float elapsed = -1;
-  EXPECT_EQ(cuEventElapsedTime(&elapsed, start, end), CUDA_SUCCESS);
-  EXPECT_GE(elapsed, 0);
-  cuEventDestroy(start);
-  cuEventDestroy(end);
-  int major = 0;
-  cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
-  EXPECT_TRUE(major == 9 || major == 8);
+  cudnnDestroyTensorDescriptor(bias_descriptor);
+  cudnnDestroyActivationDescriptor(activation);
 }
 
 }  // namespace

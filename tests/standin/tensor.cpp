@@ -1,4 +1,4 @@
-// Between the caller's types and layouts and packed NCHW float or double.
+// Between the caller's types and layouts and packed float or double.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -63,14 +63,14 @@ E encode(T value) {
 
 template <typename Visit>
 void visit_offsets(const Tensor& tensor, Visit visit) {
-  std::int64_t packed = 0;
-  for (std::int64_t n = 0; n < tensor.dim[0]; ++n) {
-    for (std::int64_t c = 0; c < tensor.dim[1]; ++c) {
-      for (std::int64_t h = 0; h < tensor.dim[2]; ++h) {
-        std::int64_t offset = n * tensor.stride[0] + c * tensor.stride[1] + h * tensor.stride[2];
-        for (std::int64_t w = 0; w < tensor.dim[3]; ++w, offset += tensor.stride[3]) visit(packed++, offset);
-      }
-    }
+  const std::size_t last = tensor.rank - 1;
+  std::array<std::int64_t, max_rank> at{};
+  for (std::int64_t packed = 0; packed < tensor.count();) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < last; ++i) offset += at[i] * tensor.stride[i];
+    for (std::int64_t i = 0; i < tensor.dim[last]; ++i, offset += tensor.stride[last])
+      visit(packed++, offset);
+    for (std::size_t i = last; i-- > 0 && ++at[i] == tensor.dim[i];) at[i] = 0;
   }
 }
 
@@ -92,12 +92,29 @@ std::size_t size_of(cudnnDataType_t type) {
 }
 
 Convolution shape_of(const Tensor& x, const Tensor& w, const Tensor& y) {
+  // from the last dimension: width, height, depth
+  const auto extent = [](const Tensor& tensor, std::size_t from_last) {
+    return tensor.rank >= 3 + from_last ? tensor.dim[tensor.rank - 1 - from_last] : 1;
+  };
   Convolution conv{};
-  conv.n = x.dim[0], conv.c = x.dim[1], conv.h = x.dim[2], conv.w = x.dim[3];
-  conv.k = w.dim[0], conv.r = w.dim[2], conv.s = w.dim[3];
-  conv.p = y.dim[2], conv.q = y.dim[3];
+  conv.n = x.dim[0], conv.c = x.dim[1], conv.k = w.dim[0];
+  conv.w = extent(x, 0), conv.h = extent(x, 1), conv.d = extent(x, 2);
+  conv.s = extent(w, 0), conv.r = extent(w, 1), conv.t = extent(w, 2);
+  conv.q = extent(y, 0), conv.p = extent(y, 1), conv.z = extent(y, 2);
   conv.groups = w.dim[1] > 0 ? x.dim[1] / w.dim[1] : 1;
   return conv;
+}
+
+void set_spatial(Convolution& conv, const Spatial& spatial) {
+  const auto from_last = [](const std::vector<std::int64_t>& values, std::size_t i, std::int64_t& to) {
+    if (i < values.size()) to = values[values.size() - 1 - i];
+  };
+  from_last(spatial.pad, 0, conv.pad_w), from_last(spatial.stride, 0, conv.stride_w);
+  from_last(spatial.pad, 1, conv.pad_h), from_last(spatial.stride, 1, conv.stride_h);
+  from_last(spatial.pad, 2, conv.pad_d), from_last(spatial.stride, 2, conv.stride_d);
+  from_last(spatial.dilation, 0, conv.dilation_w);
+  from_last(spatial.dilation, 1, conv.dilation_h);
+  from_last(spatial.dilation, 2, conv.dilation_d);
 }
 
 template <typename T>
