@@ -101,9 +101,9 @@ class Erratum {
       std::string name;
       for (std::size_t i = at; i < end; ++i) name += (i == at ? "" : "_") + lower(words[i]);
       if (name.ends_with("fwd")) name.resize(name.find_last_not_of('_', name.size() - 4) + 1);  // "relu_fwd", "relufwd"
-      if (const auto mode = pointwise_from(name)) {
+      if (const auto mode = fused_from(name)) {
         at = end;
-        return pointwise_name(*mode);
+        return fused_name(*mode);
       }
     }
     return {};

@@ -25,8 +25,10 @@ class Case(children.Case):
     def json(self, *arguments, **options):
         return json.loads(self.convpin(*arguments, "--json", **options).stdout)
 
-    def record(self, *arguments, log="run.jsonl", **variables):
+    def record(self, *arguments, log="run.jsonl", append=False, **variables):
         """A log of a program's, by `convpin run --record`."""
         client = children.command(arguments)
+        if not append:
+            (self.folder / log).unlink(missing_ok=True)
         self.convpin("run", "--record", log, *variables.pop("options", ()), "--", *client, **variables)
         return children.read_log(self.folder / log)

@@ -16,6 +16,16 @@ constexpr Command kCommands[] = {
      declare_run, true},
     {"path", "prints the library's path, for LD_PRELOAD", "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py",
      declare_path},
+    {"freeze", "rules that name, for every problem of a log, what ran", "convpin freeze run.jsonl -o pins.toml", declare_freeze},
+    {"check", "validates a configuration; against a log, says what each rule would match",
+     "convpin check pins.toml\n"
+     "convpin check pins.toml --log run.jsonl\n"
+     "convpin check pins.toml --device \"NVIDIA H200\" --cudnn 9.22.0",
+     declare_check},
+    {"diff", "what differs between logs, or pin files: problems that appear, vanish, or changed what runs them",
+     "convpin diff before.jsonl after.jsonl\n"
+     "convpin diff rank-*.jsonl",
+     declare_diff},
 };
 
 constexpr const char* kOverview =
