@@ -26,6 +26,10 @@ constexpr Command kCommands[] = {
      "convpin diff before.jsonl after.jsonl\n"
      "convpin diff rank-*.jsonl",
      declare_diff},
+    {"report", "a page about a log: what ran, what each candidate costs, and what the pins gained",
+     "convpin report run.jsonl -o report.html\n"
+     "convpin report run.jsonl --csv -o run.csv",
+     declare_report},
 };
 
 constexpr const char* kOverview =
