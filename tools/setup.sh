@@ -3,6 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cudnn_wheels="nvidia-cudnn-cu13==9.19.0.56 nvidia-cublas==13.1.0.3"   # cuDNN loads cuBLAS, also without a GPU
+cudnn8_wheels="nvidia-cudnn-cu12==8.9.7.29"   # for its test alone: 700 MB, unpacked 1.1 GB
 cuda_wheels="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85"
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
@@ -36,18 +37,19 @@ install_packages() {
   { $become apt-get update -qq && DEBIAN_FRONTEND=noninteractive $become apt-get install -y -qq --no-install-recommends "${still[@]}"; } >/dev/null
 }
 
-# Unpacks wheels from PyPI into build/wheels.
+# Unpacks wheels from PyPI into build/wheels, or another folder of build/ named in $wheels.
 fetch_wheels() {
-  mkdir -p "$root/build/wheels"
+  local into="$root/build/${wheels:-wheels}"
+  mkdir -p "$into"
   for wheel in "$@"; do
-    local done="$root/build/wheels/.${wheel%%==*}-${wheel##*==}"
+    local done="$into/.${wheel%%==*}-${wheel##*==}"
     [ -e "$done" ] && continue
     say "fetching $wheel"
     local folder
     folder=$(mktemp -d)
     python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$folder" \
-      --python-version 3.11 --platform manylinux_2_27_x86_64 --platform manylinux2014_x86_64 "$wheel"
-    python3 -m zipfile -e "$folder"/*.whl "$root/build/wheels"
+      --python-version 3.11 --platform manylinux_2_27_x86_64 --platform manylinux2014_x86_64 "$wheel" &&
+      python3 -m zipfile -e "$folder"/*.whl "$into" || { rm -r "$folder"; return 1; }
     rm -r "$folder"
     touch "$done"
   done

@@ -6,6 +6,10 @@ cd "$root"
 mkdir -p build
 setup
 tools/fetch_frontend.sh build/frontend || say "cudnn-frontend's headers could not be had: its clients are skipped"
+wheels=wheels8 fetch_wheels $cudnn8_wheels || say "cuDNN 8 could not be had: its test is skipped"
+allocators="libjemalloc2 libtcmalloc-minimal4"   # preloaded beside the library in one test
+dpkg -s $allocators >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends $allocators >/dev/null 2>&1 ||
+  say "skipped: the test beside other allocators ($allocators are not installed)"
 
 jobs=$(nproc)
 configure ci

@@ -6,27 +6,18 @@
 
 #include "shim/graph/answer.hpp"
 #include "shim/graph/mirror.hpp"
+#include "shim/graph/packs.hpp"
 #include "shim/graph/profile.hpp"
+#include "shim/graph/ways.hpp"
 #include "shim/hooks/reason.hpp"
 #include "shim/hooks/trouble.hpp"
+#include "shim/process/rules.hpp"
 
 namespace convpin::graph {
 namespace {
 
 bool of_variant_pack(cudnnBackendAttributeName_t name) {
   return name >= CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS && name < CUDNN_ATTR_LAYOUT_INFO_TENSOR_UID;
-}
-
-// Adds the plan's calls since the last time to its problem.
-void flush(PlanNode& plan) {
-  if (!plan.state) return;
-  std::lock_guard hold(plan.state->lock);
-  const auto calls = plan.calls.load(std::memory_order_relaxed);
-  const auto fresh = calls - plan.flushed;
-  plan.flushed = calls;
-  plan.state->calls += fresh;
-  for (auto& ran : plan.state->ran)
-    if (ran.what == plan.ran) ran.calls += fresh;
 }
 
 cudnnStatus_t fail_for_settings(const Library& library) noexcept {
@@ -36,29 +27,64 @@ cudnnStatus_t fail_for_settings(const Library& library) noexcept {
   return library.bad_param();
 }
 
-// Everything that is not routine after an execution: the first one, a failure, a count to write down.
-void after_execute(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan,
+// Everything that is not routine after an execution: the first one, a failure, a count to write down. `variant_pack` null:
+// nothing was launched that could be profiled.
+void after_execute(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan, Way& way,
                    cudnnBackendDescriptor_t variant_pack, cudnnStatus_t status) {
   if (status != CUDNN_STATUS_SUCCESS) {
-    plan.calls.fetch_sub(1, std::memory_order_relaxed);
-    plan_failed(plan);
+    way.calls.fetch_sub(1, std::memory_order_relaxed);
+    if (&way == &plan.own()) plan_failed(plan);
     return;
   }
-  if (!plan.look.load(std::memory_order_relaxed)) {  // routine, at a round number of calls
+  if (!way.look.load(std::memory_order_relaxed)) {  // routine, at a round number of calls
     flush(plan);
     log_counts();
     return;
   }
   ProblemState& state = *plan.state;
-  if (!plan.reported.exchange(true)) plan_ran(plan);
-  if (state.profile.load() == ProfileState::Wanted) profile_plan(library, handle, descriptor, plan, variant_pack);
-  report_choice(state, choice_of(library, plan), candidate_of(library, plan), library);
-  plan.look = state.profile.load() == ProfileState::Wanted;
+  if (!way.reported.exchange(true)) plan_ran(plan);
+  if (variant_pack && state.profile.load() == ProfileState::Wanted) profile_plan(library, handle, descriptor, plan, way, variant_pack);
+  report_choice(state, choice_of(library, plan, way), candidate_of(library, plan, way), library);
+  way.look = state.profile.load() == ProfileState::Wanted;
+}
+
+// A device description, which a heuristics' query or an engine refers to.
+void note_device(const Library& library, Node& node, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+  if ((name != CUDNN_ATTR_ENGINEHEUR_DEVICEPROP && name != CUDNN_ATTR_ENGINE_DEVICEPROP) || count != 1 || !values) return;
+  auto copy = std::make_shared<Descriptor>(copy_of_properties(library, *static_cast<const cudnnBackendDescriptor_t*>(values)));
+  if (auto* heuristics = std::get_if<HeuristicsNode>(&node.what)) heuristics->device_prop = copy;
+  if (auto* engine = std::get_if<EngineNode>(&node.what)) engine->device_prop = copy;
+}
+
+// EXECUTION_PLAN_ENGINE_CONFIG: the program's configuration, or the one that a rule asks for where it built its own.
+cudnnStatus_t give_config(const Library& library, cudnnBackendDescriptor_t d, cudnnBackendAttributeType_t type, std::int64_t count,
+                          const void* values) noexcept {
+  constexpr auto name = CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG;
+  Node* node = find(d);
+  const auto* config = count == 1 && values ? static_cast<const cudnnBackendDescriptor_t*>(values) : nullptr;
+  try {
+    const ConfigNode* built = node && node->plan && config ? find_as<ConfigNode>(*config) : nullptr;
+    if (built && !runtime().fail) {
+      if (Descriptor ours = swap_config(library, *config, *built, *node->plan)) {
+        const cudnnBackendDescriptor_t raw = ours.get();
+        const cudnnStatus_t status = library.cudnnBackendSetAttribute(d, name, type, 1, &raw);
+        if (status != CUDNN_STATUS_SUCCESS) return library.cudnnBackendSetAttribute(d, name, type, count, values);
+        node->plan->swapped = std::move(ours);
+        note_attribute(*node, name, type, count, values);
+        return status;
+      }
+    }
+  } catch (...) {
+    in_trouble("choosing a plan's configuration");
+  }
+  const cudnnStatus_t status = library.cudnnBackendSetAttribute(d, name, type, count, values);
+  if (status == CUDNN_STATUS_SUCCESS && node) note_attribute(*node, name, type, count, values);
+  return status;
 }
 
 cudnnStatus_t finalize_node(const Library& library, cudnnBackendDescriptor_t d, Node& node, bool& finalized) {
   if (node.plan) {
-    if (!node.plan->graph) return library.cudnnBackendFinalize(d);
+    if (!node.plan->graph && node.plan->json.empty()) return library.cudnnBackendFinalize(d);
     if (runtime().fail) return fail_for_settings(library);
     return finalize_plan(library, d, *node.plan, finalized);
   }
@@ -97,7 +123,7 @@ cudnnStatus_t destroy(const Library& library, cudnnBackendDescriptor_t d) noexce
     } catch (...) {
       in_trouble("forgetting a descriptor");
     }
-  } else if (runtime().wanted_profiles.load(std::memory_order_relaxed) > 0) {
+  } else if (runtime().pack_watchers.load(std::memory_order_relaxed) > 0) {
     forget_variant_pack(d);
   }
   return library.cudnnBackendDestroyDescriptor(d);
@@ -105,19 +131,17 @@ cudnnStatus_t destroy(const Library& library, cudnnBackendDescriptor_t d) noexce
 
 cudnnStatus_t set_attribute(const Library& library, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                             cudnnBackendAttributeType_t type, std::int64_t count, const void* values) noexcept {
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) return give_config(library, d, type, count, values);
   const cudnnStatus_t status = library.cudnnBackendSetAttribute(d, name, type, count, values);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   if (of_variant_pack(name)) {
-    if (runtime().wanted_profiles.load(std::memory_order_relaxed) > 0) note_variant_pack(d, name, count, values);
+    if (runtime().pack_watchers.load(std::memory_order_relaxed) > 0) note_variant_pack(d, name, count, values);
     return status;
   }
   if (Node* node = find(d)) {
     try {
       note_attribute(*node, name, type, count, values);
-      if (auto* heuristics = std::get_if<HeuristicsNode>(&node->what);
-          heuristics && name == CUDNN_ATTR_ENGINEHEUR_DEVICEPROP && count == 1 && values)
-        heuristics->device_prop = std::make_shared<Descriptor>(
-            copy_of_properties(library, *static_cast<const cudnnBackendDescriptor_t*>(values)));
+      note_device(library, *node, name, count, values);
     } catch (...) {
       in_trouble("noting an attribute");
     }
@@ -159,29 +183,65 @@ cudnnStatus_t execute(const Library& library, cudnnHandle_t handle, cudnnBackend
   Node* node = find(descriptor);
   if (!node || !node->plan || !node->plan->state) return library.cudnnBackendExecute(handle, descriptor, variant_pack);
   PlanNode& plan = *node->plan;
-  const bool first = plan.look.load(std::memory_order_relaxed) && !plan.reported.load(std::memory_order_relaxed);
+  if (plan.generation.load(std::memory_order_relaxed) != rules_generation()) reconsider(library, handle, descriptor, plan);
+  Way* way = plan.way.load(std::memory_order_acquire);
+  const bool first = way->look.load(std::memory_order_relaxed) && !way->reported.load(std::memory_order_relaxed);
   // A program that times all plans finds that only the pin's run. Not at Finalize: what was built before the pin ran is
   // what the program turns to where the pin does not fit its memory, or fails.
   if (first && stands_back(plan)) {
     set_last_error("convpin: not run, because the requested configuration runs");
     return library.not_supported();
   }
-  const cudnnBackendDescriptor_t replacement = plan.replacement.load(std::memory_order_acquire);
-  cudnnStatus_t status = library.cudnnBackendExecute(handle, replacement ? replacement : descriptor, variant_pack);
+  cudnnStatus_t status = run(library, handle, descriptor, plan, variant_pack, way);
   constexpr std::uint64_t kCountEvery = 1 << 14;
-  const std::uint64_t calls = plan.calls.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (status == CUDNN_STATUS_SUCCESS && !plan.look.load(std::memory_order_relaxed) && calls % kCountEvery != 0) return status;
+  const std::uint64_t calls = way->calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (status == CUDNN_STATUS_SUCCESS && !way->look.load(std::memory_order_relaxed) && calls % kCountEvery != 0) return status;
   try {
-    if (status != CUDNN_STATUS_SUCCESS && first && replace_failed_pin(library, handle, descriptor, plan)) {
-      const cudnnStatus_t again = library.cudnnBackendExecute(handle, plan.replacement, variant_pack);
-      if (again == CUDNN_STATUS_SUCCESS) status = again;
+    if (status != CUDNN_STATUS_SUCCESS && first) {
+      if (Way* other = replace_failed_pin(library, handle, descriptor, plan)) {
+        const cudnnStatus_t again = library.cudnnBackendExecute(handle, other->plan.get(), variant_pack);
+        if (again == CUDNN_STATUS_SUCCESS) {
+          status = again;
+          way->calls.fetch_sub(1, std::memory_order_relaxed);
+          way = other;
+          way->calls.fetch_add(1, std::memory_order_relaxed);
+        }
+      }
     }
-    after_execute(library, handle, descriptor, plan, variant_pack, status);
+    after_execute(library, handle, descriptor, plan, *way, variant_pack, status);
   } catch (...) {
-    plan.look = false;
+    way->look = false;
     in_trouble("reporting an execution");
   }
   return status;
+}
+
+// The plan as part of a CUDA graph that the program makes: it launches it later, and as often as it likes.
+template <typename Call>
+cudnnStatus_t graph_call(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, Call&& call) noexcept {
+  Node* node = find(descriptor);
+  PlanNode* plan = node && node->plan && node->plan->state ? node->plan.get() : nullptr;
+  const cudnnStatus_t status = call();
+  if (!plan || status != CUDNN_STATUS_SUCCESS) return status;
+  Way& way = plan->own();
+  way.calls.fetch_add(1, std::memory_order_relaxed);
+  try {
+    if (way.look.load(std::memory_order_relaxed)) after_execute(library, handle, descriptor, *plan, way, nullptr, status);
+  } catch (...) {
+    way.look = false;
+    in_trouble("noting a plan in a CUDA graph");
+  }
+  return status;
+}
+
+cudnnStatus_t populate_cuda_graph(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t variant_pack, cudaGraph_t graph) noexcept {
+  return graph_call(library, handle, plan, [&] { return library.cudnnBackendPopulateCudaGraph(handle, plan, variant_pack, graph); });
+}
+
+cudnnStatus_t update_cuda_graph(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                cudnnBackendDescriptor_t variant_pack, cudaGraph_t graph) noexcept {
+  return graph_call(library, handle, plan, [&] { return library.cudnnBackendUpdateCudaGraph(handle, plan, variant_pack, graph); });
 }
 
 void flush_live_plans() {

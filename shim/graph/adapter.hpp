@@ -21,6 +21,11 @@ cudnnStatus_t finalize(const Library&, cudnnBackendDescriptor_t) noexcept;
 cudnnStatus_t execute(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan,
                       cudnnBackendDescriptor_t variant_pack) noexcept;
 
+cudnnStatus_t populate_cuda_graph(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t variant_pack, cudaGraph_t) noexcept;
+cudnnStatus_t update_cuda_graph(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan,
+                                cudnnBackendDescriptor_t variant_pack, cudaGraph_t) noexcept;
+
 // Adds the calls of plans that are alive to their problems: before the end line.
 void flush_live_plans();
 

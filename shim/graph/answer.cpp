@@ -2,44 +2,56 @@
 
 #include <algorithm>
 
-#include "shim/graph/pins.hpp"
+#include "shim/graph/decide.hpp"
+#include "shim/graph/ways.hpp"
 #include "shim/hooks/reason.hpp"
+#include "shim/process/rules.hpp"
 
 namespace convpin::graph {
 namespace {
-
-bool asks(const ProblemState* state) {
-  return state->rule && state->rule->request();
-}
 
 Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.device_prop ? node.device_prop->get() : nullptr}; }
 
 bool is_fallback(cudnnBackendHeurMode_t mode) { return mode == CUDNN_HEUR_MODE_FALLBACK; }
 
+// The pins that the problem's rule takes; what makes the query fail where it takes none.
+void add_pins(const Library& library, HeuristicsNode& node, Answer& answer, cudnnBackendDescriptor_t graph, const std::vector<Listed>& listed) {
+  ProblemState& state = *answer.state;
+  // The same pin whichever mode is asked: its configuration is the one of the INSTANT list.
+  const auto instant = is_fallback(node.mode)
+                           ? read_list(library, query_heuristics(library, graph, CUDNN_HEUR_MODE_INSTANT, target_of(node)))
+                           : listed;
+  const Decision decision = decide(library, state, *node.graph, graph, target_of(node), instant);
+  for (const auto& config : decision.configs) answer.slots.push_back({config, Answer::Role::Pin});
+  answer.pins = decision.configs.size();
+  answer.strict = !decision.configs.empty() && rule_of(state)->on_unsupported == OnUnsupported::Error;
+  if (decision.configs.empty() && !decision.reason.empty()) answer.failure = failure_by_rule(state, decision.reason);
+  std::lock_guard hold(state.lock);
+  state.unsupported_reason = decision.configs.empty() ? decision.reason : std::string();
+}
+
 AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristics, HeuristicsNode& node) {
   auto answer = std::make_shared<Answer>();
   answer->graph = node.graph;
   answer->state = meet(node.graph->problem, Api::Graph, library);
+  answer->generation = rules_generation();
+  ProblemState& state = *answer->state;
+  answer->failure = failure_by_miss(state);
+  if (!answer->failure.empty()) return answer;
   const auto real = read_results(library, heuristics);
-  const auto listed = read_list(library, real);
-
-  if (asks(answer->state) && !real.empty()) {
+  auto listed = read_list(library, real);
+  const auto is_denied = [&](const Listed& entry) { return denied(state, entry.config) != nullptr; };
+  answer->filtered = std::any_of(listed.begin(), listed.end(), is_denied);
+  if (!real.empty() && (answer->filtered || asks(rule_of(state)))) {
     // The application's own graph descriptor may be gone by now; a configuration of the list holds the graph too.
     auto graph = std::make_shared<Descriptor>(graph_of_config(library, real.front().get()));
     if (*graph) {
-      // The same pin whichever mode is asked: its configuration is the one of the INSTANT list.
-      const auto instant =
-          is_fallback(node.mode)
-              ? read_list(library, query_heuristics(library, graph->get(), CUDNN_HEUR_MODE_INSTANT, target_of(node)))
-              : listed;
-      const Pins pins = possible_pins(library, node.graph->problem, *answer->state->rule->request(), graph->get(), target_of(node), instant);
-      if (!pins.configs.empty()) node.pinned_graph = graph;
-      for (const auto& config : pins.configs) answer->slots.push_back({config, Answer::Role::Pin});
-      answer->pins = pins.configs.size();
-      std::lock_guard hold(answer->state->lock);
-      answer->state->unsupported_reason = pins.configs.empty() ? pins.reason : std::string();
+      if (asks(rule_of(state))) add_pins(library, node, *answer, graph->get(), listed);
+      node.pinned_graph = graph;
     }
   }
+  if (answer->strict) return answer;
+  std::erase_if(listed, is_denied);
   for (const auto& entry : listed) answer->slots.push_back({entry.config, Answer::Role::Real});
   return answer;
 }
@@ -51,13 +63,16 @@ AnswerPointer copy_of(const Answer& prepared) {
   copy->state = prepared.state;
   copy->slots = prepared.slots;
   copy->pins = prepared.pins;
+  copy->generation = prepared.generation;
+  copy->filtered = prepared.filtered;
+  copy->strict = prepared.strict;
   return copy;
 }
 
 void give(cudnnBackendDescriptor_t config, const AnswerPointer& answer, std::size_t slot) {
   ConfigNode* node = find_as<ConfigNode>(config);
   if (!node) return;
-  *node = {answer->graph, answer, slot};
+  *node = {answer->graph, nullptr, answer, slot};
   answer->slots[slot].given = answer->slots[slot].alive = true;
 }
 
@@ -66,8 +81,15 @@ void give(cudnnBackendDescriptor_t config, const AnswerPointer& answer, std::siz
 cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heuristics, HeuristicsNode& node,
                            std::int64_t requested, std::int64_t* count, cudnnBackendDescriptor_t* values) {
   if (!node.answer) node.answer = prepare(library, heuristics, node);
+  if (!node.answer->failure.empty()) {
+    say_failure(*node.answer->state, node.answer->failure);
+    return library.not_supported();
+  }
+  const bool ours_alone = node.answer->filtered || node.answer->strict;
   const auto pins = static_cast<std::int64_t>(node.answer->pins);
+  const auto of_ours = ours_alone ? static_cast<std::int64_t>(node.answer->slots.size()) : pins;
   if (requested <= 0 || !values) {
+    if (ours_alone && count) return *count = of_ours, CUDNN_STATUS_SUCCESS;
     const auto status = library.cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, requested, count, values);
     if (status == CUDNN_STATUS_SUCCESS && count) *count += pins;
@@ -76,17 +98,17 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
 
   const AnswerPointer answer = copy_of(*node.answer);
   std::int64_t filled = 0;
-  if (pins > 0) {
+  if (of_ours > 0 && node.pinned_graph) {
     const ReasonScope quiet(library);
-    for (std::int64_t pin = 0; pin < pins && filled < requested; ++pin) {
-      const auto slot = static_cast<std::size_t>(pin);
+    for (std::int64_t i = 0; i < of_ours && filled < requested; ++i) {
+      const auto slot = static_cast<std::size_t>(i);
       if (fill_config(library, values[filled], node.pinned_graph->get(), answer->slots[slot].config, target_of(node)) == CUDNN_STATUS_SUCCESS)
         give(values[filled++], answer, slot);
     }
   }
   std::int64_t real = 0;
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-  if (requested > filled)
+  if (!ours_alone && requested > filled)
     status = library.cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                               requested - filled, &real, values + filled);
   if (status != CUDNN_STATUS_SUCCESS && filled == 0) return status;
@@ -97,6 +119,47 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
   if (count) *count = filled + real;
   return CUDNN_STATUS_SUCCESS;
 }
+
+Descriptor swap_config(const Library& library, cudnnBackendDescriptor_t config, const ConfigNode& node, PlanNode& plan) {
+  if (!node.graph || node.answer) return {};
+  ProblemState& state = *meet(node.graph->problem, Api::Graph, library);
+  if (!asks(rule_of(state))) return {};
+  const EngineConfig own = read_config(library, config);
+  if (own.engine < 0 || satisfies(state, library.version, own)) return {};
+  const ReasonScope quiet(library);
+  const Descriptor graph = graph_of_config(library, config);
+  if (!graph) return {};
+  const Target target{node.graph->handle, node.device_prop ? node.device_prop->get() : nullptr};
+  const auto instant = read_list(library, query_heuristics(library, graph.get(), CUDNN_HEUR_MODE_INSTANT, target));
+  const Decision decision = decide(library, state, *node.graph, graph.get(), target, instant);
+  {
+    std::lock_guard hold(state.lock);
+    state.unsupported_reason = decision.configs.empty() ? decision.reason : std::string();
+  }
+  for (const EngineConfig& wanted : decision.configs) {
+    Descriptor ours(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (fill_config(library, ours.get(), graph.get(), wanted, target) || build_plan(library, ours.get(), target).status) continue;
+    plan.before_swap = own;
+    return ours;
+  }
+  return {};
+}
+
+namespace {
+
+// Why a plan that is built must not be used; empty if it may.
+std::string forbidden(const Library& library, PlanNode& plan) {
+  ProblemState& state = *plan.state;
+  const EngineConfig& config = plan.own().config;
+  if (const Denial* denial = denied(state, config))
+    return to_tag(config) + " is denied by " + denial->source + (denial->reason.empty() ? "" : " (" + denial->reason + ")");
+  if (plan.answer) return {};
+  if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
+  if (!plan.json.empty() || satisfies(state, library.version, config)) return {};
+  return failure_by_rule(state, "the program builds its own engine configuration");
+}
+
+}  // namespace
 
 cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t descriptor, PlanNode& plan, bool& finalized) {
   Answer* answer = plan.answer.get();
@@ -113,71 +176,49 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
     return status;
   }
   finalized = true;
-  plan.workspace_bytes = workspace_of_plan(library, descriptor);
-  const std::int64_t limit = runtime().settings.workspace_limit;
+  if (!plan.graph && !plan.json.empty()) plan.graph = describe_json(library, plan.json);
+  if (!plan.graph) return status;
+  plan.ways.push_back(own_way(library, descriptor));
+  plan.way = plan.ways.front().get();
+  plan.state = answer ? answer->state : meet(plan.graph->problem, Api::Graph, library);
+  const std::int64_t limit = workspace_limit_of(rule_of(*plan.state));
   if (answer) {
     std::unique_lock hold(answer->lock);
     Answer::Slot& slot = answer->slots[plan.slot];
-    if (slot.role == Answer::Role::Pin && limit >= 0 && plan.workspace_bytes > limit) {
+    if (slot.role == Answer::Role::Pin && limit >= 0 && plan.own().workspace_bytes > limit) {
       slot.failed = true;
-      set_last_error("convpin: the plan's workspace is over CONVPIN_WORKSPACE_LIMIT");
+      set_last_error("convpin: the plan's workspace is over the limit");
       return library.not_supported();
     }
     slot.built = true;
   }
-  const Descriptor config = config_of_plan(library, descriptor);
-  if (config) {
-    plan.config = read_config(library, config.get());
-    plan.notes = read_notes(library, config.get());
+  if (const std::string why = forbidden(library, plan); !why.empty()) {
+    say_failure(*plan.state, why);
+    return library.not_supported();
   }
-  plan.ran = to_tag(plan.config);
-  plan.state = answer ? answer->state : meet(plan.graph->problem, Api::Graph, library);
   plan.own_choice = framework_choice(plan);
   plan.dropped = dropped_by_framework(plan);
-  plan.look = true;
+  // A plan from a text never saw a configuration that could have been another: it is looked at when it runs.
+  const bool restored = !plan.json.empty();
+  if (restored && asks(rule_of(*plan.state))) watch_packs();
+  plan.generation = answer ? answer->generation : restored ? 0 : rules_generation();
   return status;
 }
 
 bool stands_back(const PlanNode& plan) {
-  if (!plan.answer) return false;
+  if (!plan.answer || plan.answer->generation != rules_generation()) return false;
   std::lock_guard hold(plan.answer->lock);
   return plan.answer->slots[plan.slot].role == Answer::Role::Real && plan.answer->pin_ran();
-}
-
-bool replace_failed_pin(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan) {
-  if (!plan.answer) return false;
-  std::lock_guard hold(plan.answer->lock);
-  auto& slots = plan.answer->slots;
-  if (plan.replacement) return true;  // another thread was quicker
-  if (slots[plan.slot].role != Answer::Role::Pin || plan.reported) return false;
-  char said[256] = {};  // the program's to read: our scratch plans empty it
-  if (library.cudnnGetLastErrorString) library.cudnnGetLastErrorString(said, sizeof said);
-  slots[plan.slot].failed = true;
-  const Descriptor config = config_of_plan(library, descriptor);
-  const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
-  if (!graph) return set_last_error(said), false;
-  for (const auto& slot : slots) {
-    if (slot.role != Answer::Role::Real || !slot.given || std::find(plan.dropped.begin(), plan.dropped.end(), slot.config) != plan.dropped.end())
-      continue;
-    Plan own = build_plan(library, graph.get(), slot.config, {handle, nullptr});
-    if (own.status != CUDNN_STATUS_SUCCESS || own.workspace_bytes > plan.workspace_bytes) continue;
-    const Descriptor own_config = config_of_plan(library, own.descriptor.get());
-    plan.config = slot.config;
-    plan.notes = read_notes(library, own_config.get());
-    plan.ran = to_tag(plan.config);
-    plan.workspace_bytes = own.workspace_bytes;
-    plan.replacement_owner = std::move(own.descriptor);
-    plan.replacement = plan.replacement_owner.get();
-    return true;
-  }
-  set_last_error(said);
-  return false;
 }
 
 void config_destroyed(const ConfigNode& node) {
   if (!node.answer) return;
   std::lock_guard hold(node.answer->lock);
-  node.answer->slots[node.slot].alive = false;
+  Answer& answer = *node.answer;
+  answer.slots[node.slot].alive = false;
+  const auto unused = [](const Answer::Slot& slot) { return slot.given && !slot.alive && !slot.built; };
+  if (answer.strict && !answer.slots.empty() && std::all_of(answer.slots.begin(), answer.slots.end(), unused))
+    say_failure(*answer.state, failure_by_rule(*answer.state, to_tag(answer.slots.front().config) + " was dropped by the program itself"));
 }
 
 void plan_failed(PlanNode& plan) {
@@ -187,16 +228,17 @@ void plan_failed(PlanNode& plan) {
 }
 
 void plan_ran(PlanNode& plan) {
-  if (!plan.answer) return;
+  if (!plan.answer || plan.way != &plan.own()) return;
   std::lock_guard hold(plan.answer->lock);
-  if (!plan.replacement) plan.answer->slots[plan.slot].ran = true;
+  plan.answer->slots[plan.slot].ran = true;
 }
 
 std::optional<EngineConfig> framework_choice(const PlanNode& plan) {
-  if (!plan.answer) return plan.config;
+  if (plan.before_swap) return plan.before_swap;
+  if (!plan.answer) return plan.own().config;
   std::lock_guard hold(plan.answer->lock);
   const auto& slots = plan.answer->slots;
-  if (slots[plan.slot].role == Answer::Role::Real) return plan.config;
+  if (slots[plan.slot].role == Answer::Role::Real) return plan.own().config;
   for (const auto& slot : slots)
     if (slot.role == Answer::Role::Real && slot.given && slot.alive) return slot.config;
   return std::nullopt;
@@ -214,38 +256,42 @@ std::vector<EngineConfig> dropped_by_framework(const PlanNode& plan) {
   return out;
 }
 
-Candidate candidate_of(const Library& library, const PlanNode& plan) {
+Candidate candidate_of(const Library& library, const PlanNode& plan, const Way& way) {
   Candidate c;
   c.operation = plan.graph->problem.operation;
-  c.algorithm = algorithm_in(plan.graph->problem, library.version, plan.config.engine);
-  c.engine = plan.config;
+  c.algorithm = algorithm_in(plan.graph->problem, library.version, way.config.engine);
+  c.engine = way.config;
   c.status = CandidateStatus::Ok;
-  c.workspace_bytes = plan.workspace_bytes;
-  c.numerical_notes = plan.notes.numerical;
-  c.behavior_notes = plan.notes.behavior;
-  c.deterministic = !plan.notes.has_numerical(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  c.framework_choice = plan.own_choice && *plan.own_choice == plan.config;
+  c.workspace_bytes = way.workspace_bytes;
+  c.numerical_notes = way.notes.numerical;
+  c.behavior_notes = way.notes.behavior;
+  c.deterministic = !way.notes.has_numerical(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  c.framework_choice = plan.own_choice && *plan.own_choice == way.config;
   return c;
 }
 
-Choice choice_of(const Library& library, const PlanNode& plan) {
+Choice choice_of(const Library& library, const PlanNode& plan, const Way& way) {
   Choice choice;
   choice.api = name_of(Api::Graph);
-  choice.ran = plan.ran;
-  const ProblemState& state = *plan.state;
-  if (!state.rule) return choice;
-  choice.rule = state.rule->label();
-  if (!asks(&state)) return choice;
-  const Request& request = *state.rule->request();
-  choice.requested = request.to_text();
-  if (satisfies(request, state.problem, library.version, plan.config)) {
+  choice.ran = way.ran;
+  ProblemState& state = *plan.state;
+  const Rule* rule = rule_of(state);
+  if (!rule) return choice;
+  choice.rule = rule->label();
+  if (!asks(rule)) return choice;
+  choice.requested = request_text(*rule);
+  if (satisfies(state, library.version, way.config)) {
     choice.kind = ChoiceKind::Set;
     return choice;
   }
   choice.kind = ChoiceKind::Unsupported;
   {
-    std::lock_guard hold(plan.state->lock);
+    std::lock_guard hold(state.lock);
     choice.reason = state.unsupported_reason;
+    if (choice.reason.empty() && !state.refused_reason.empty()) {
+      choice.reason = state.refused_reason;
+      choice.kind = ChoiceKind::Refused;
+    }
   }
   if (!choice.reason.empty()) return choice;
 

@@ -15,17 +15,17 @@ cudnnStatus_t finalize_plan(const Library&, cudnnBackendDescriptor_t, PlanNode&,
 // Whether a plan that has not run yet leaves the field to a pin of the same list that has.
 bool stands_back(const PlanNode&);
 
-// After a failed first execution of a pin's plan: builds the framework's own choice, in the workspace that the program
-// gave for the pin, and puts it into the pin's place. Not every framework turns to its next plan by itself.
-bool replace_failed_pin(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, PlanNode&);
+// For a plan that is to be given `config`, which the program built itself: the configuration that a rule asks for instead,
+// which builds; empty where there is none. `plan` notes what the program's own was.
+Descriptor swap_config(const Library&, cudnnBackendDescriptor_t config, const ConfigNode&, PlanNode& plan);
 
 void config_destroyed(const ConfigNode&);
 void plan_failed(PlanNode&);
 void plan_ran(PlanNode&);
 
 // What the plan's first execution shows: what was asked, what ran, and why if they differ.
-Choice choice_of(const Library&, const PlanNode&);
-Candidate candidate_of(const Library&, const PlanNode&);
+Choice choice_of(const Library&, const PlanNode&, const Way&);
+Candidate candidate_of(const Library&, const PlanNode&, const Way&);
 
 // What the framework would run without us: the first of the real list that it has not dropped. Empty if unknown.
 std::optional<EngineConfig> framework_choice(const PlanNode&);

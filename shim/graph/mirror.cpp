@@ -124,6 +124,7 @@ void note(HeuristicsNode& h, cudnnBackendAttributeName_t name, std::int64_t coun
 }
 
 void note(PlanNode& p, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION && count > 0 && values) p.json.assign(static_cast<const char*>(values), static_cast<std::size_t>(count));
   if (name != CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) return;
   if (const ConfigNode* config = find_as<ConfigNode>(descriptor_in(count, values))) {
     p.graph = config->graph;
@@ -234,8 +235,11 @@ void renew_in_child() noexcept {
   new (&nodes_lock) std::mutex;
   nodes.each([](Node& node) {
     if (!node.plan) return;
-    node.plan->flushed = node.plan->calls;  // the parent's
-    node.plan->look = node.plan->state != nullptr;
+    new (&node.plan->changing) std::mutex;
+    for (const auto& way : node.plan->ways) {
+      way->flushed = way->calls;  // the parent's
+      way->look = node.plan->state != nullptr;
+    }
   });
 }
 
@@ -252,7 +256,8 @@ void note_attribute(Node& node, cudnnBackendAttributeName_t name, cudnnBackendAt
             if (const GraphNode* graph = find_as<GraphNode>(descriptor_in(count, values))) what.graph = graph->graph;
         } else if constexpr (std::is_same_v<What, ConfigNode>) {
           if (name == CUDNN_ATTR_ENGINECFG_ENGINE)
-            if (const EngineNode* engine = find_as<EngineNode>(descriptor_in(count, values))) what.graph = engine->graph;
+            if (const EngineNode* engine = find_as<EngineNode>(descriptor_in(count, values)))
+              what.graph = engine->graph, what.device_prop = engine->device_prop;
         } else if constexpr (!std::is_same_v<What, std::monostate>) {
           note(what, name, count, values);
         }

@@ -100,6 +100,10 @@ struct Answer {
   ProblemState* state = nullptr;
   std::vector<Slot> slots;
   std::size_t pins = 0;
+  std::uint32_t generation = 0;// of the rules that it was made under
+  bool filtered = false;       // the real list is not given as it is: something in it is denied
+  std::string failure;         // not empty: the query is to fail, since a rule says so
+  bool strict = false;         // pins alone: what drops them finds nothing behind them
 
   bool pin_ran() const;        // under lock
 };
@@ -115,34 +119,51 @@ struct HeuristicsNode {
 
 struct EngineNode {
   GraphPointer graph;
+  std::shared_ptr<Descriptor> device_prop;   // as above
 };
 
 struct ConfigNode {
   GraphPointer graph;
+  std::shared_ptr<Descriptor> device_prop;
   AnswerPointer answer;        // where it came from the heuristics
   std::size_t slot = 0;
+};
+
+// One way in which a plan's convolution runs: by the plan itself, or by one of ours in its place. Fixed once it is made,
+// but for the counters.
+struct Way {
+  EngineConfig config;
+  Notes notes;
+  std::int64_t workspace_bytes = 0;
+  std::string ran;                          // tag
+  Descriptor plan;                          // ours; empty: the program's own
+  bool own_workspace = false;               // it needs more than the program gave for its plan
+  bool live = false;                        // chosen while the program ran: not used inside a capture
+  std::atomic<std::uint64_t> calls{0};
+  std::uint64_t flushed = 0;                // calls already counted for the problem; under the problem's lock
+  std::atomic<bool> look{true};             // the next execution is not yet routine
+  std::atomic<bool> reported{false};
 };
 
 struct PlanNode {
   GraphPointer graph;
   AnswerPointer answer;
   std::size_t slot = 0;
+  // Where the program built its own configuration and a rule asks for another: that one, which the plan was given.
+  Descriptor swapped;
+  std::optional<EngineConfig> before_swap;
+  std::string json;                         // the plan is made from this text, graph and all; then without a graph of ours
   // After Finalize, read back from the plan itself.
-  ProblemState* state = nullptr;
-  EngineConfig config;
-  Notes notes;
-  std::int64_t workspace_bytes = 0;
-  std::string ran;                          // tag
+  ProblemState* state = nullptr;            // null: not a convolution of ours
   std::optional<EngineConfig> own_choice;   // what the framework would run without us
   std::vector<EngineConfig> dropped;        // what it dropped of the real list
-  std::uint64_t flushed = 0;                // calls already counted for the problem; under the problem's lock
-  std::atomic<std::uint64_t> calls{0};
-  std::atomic<bool> look{false};            // the next execution is not yet routine
-  std::atomic<bool> reported{false};
+  std::atomic<Way*> way{nullptr};           // in force
+  std::atomic<std::uint32_t> generation{0}; // of the rules under which it was chosen
+  std::mutex changing;                      // guards adding to `ways`
+  std::vector<std::unique_ptr<Way>> ways;   // the first is the plan itself
   int misses = 0;                           // executions with a variant pack that was not watched
-  // Where a pin's plan was built but its execution failed: the framework's own choice, which runs instead.
-  std::atomic<cudnnBackendDescriptor_t> replacement{nullptr};
-  Descriptor replacement_owner;
+
+  Way& own() const { return *ways.front(); }
 };
 
 struct Node {
@@ -170,5 +191,7 @@ void note_attribute(Node&, cudnnBackendAttributeName_t, cudnnBackendAttributeTyp
 void renew_in_child() noexcept;   // after fork
 // Describes the graph; null where it is not exactly one convolution with pointwise operations behind it.
 GraphPointer describe(const Library&, const GraphNode&);
+// The same from a plan's JSON text (CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), which holds the whole graph.
+GraphPointer describe_json(const Library&, const std::string& json);
 
 }  // namespace convpin::graph

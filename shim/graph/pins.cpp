@@ -64,15 +64,15 @@ bool satisfies(const Request& request, const Problem& problem, std::size_t cudnn
 }
 
 Pins possible_pins(const Library& library, const Problem& problem, const Request& request, cudnnBackendDescriptor_t graph,
-                   const Target& target, const std::vector<Listed>& heuristics) {
-  const std::int64_t limit = runtime().settings.workspace_limit;
+                   const Target& target, const std::vector<Listed>& heuristics, std::int64_t limit) {
   std::size_t free = 0, total = 0;
   const Driver* d = driver(library);
   const bool memory_known = d && d->memory_info(&free, &total) == CUDA_SUCCESS;
 
   Pins out;
-  out.reason = "a graph with operations fused behind the convolution numbers its engines apart, and none is known to be "
-               "this algorithm; an engine can be named (eng10)";
+  out.reason = problem.fused_count > 0 ? "a graph with operations fused to the convolution numbers its engines apart, and none is "
+                                         "known to be this algorithm; an engine can be named (eng10)"
+                                       : "no engine of the graph API is known to run this algorithm";
   std::vector<EngineConfig> unlikely;  // they build, but may not fit into memory
   std::optional<std::size_t> refused;  // the last that cuDNN refused
   const auto wanted = wanted_configs(request, problem, library.version, heuristics);

@@ -31,9 +31,9 @@ struct Pins {
   std::vector<EngineConfig> configs;   // the first builds a plan here; empty: none does
   std::string reason;                  // why none: of the last that was tried
 };
-// Finds the first configuration that builds, within the workspace limit, by scratch plans. What may not fit into the
+// Finds the first configuration that builds, within the workspace limit (bytes; -1: none), by scratch plans. What may not fit into the
 // free memory comes last.
 Pins possible_pins(const Library&, const Problem&, const Request&, cudnnBackendDescriptor_t graph, const Target&,
-                   const std::vector<Listed>& heuristics);
+                   const std::vector<Listed>& heuristics, std::int64_t workspace_limit);
 
 }  // namespace convpin::graph

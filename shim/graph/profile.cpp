@@ -2,36 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <optional>
 
-#include "shim/graph/answer.hpp"
-#include "shim/graph/pins.hpp"
+#include "shim/graph/decide.hpp"
+#include "shim/graph/packs.hpp"
 #include "shim/hooks/reason.hpp"
-#include "shim/profile/driver.hpp"
+#include "shim/process/rules.hpp"
+#include "shim/profile/buffer.hpp"
+#include "shim/profile/kernels.hpp"
 #include "shim/profile/measure.hpp"
 
 namespace convpin::graph {
 namespace {
-
-constexpr std::int64_t kMostTensors = 16;
-
-struct Pack {
-  cudnnBackendDescriptor_t descriptor = nullptr;
-  int watch = 0;             // Runtime::watches when it was noted: what came between two watches was not seen
-  bool plain = true;         // nothing overrides the graph's shapes
-  std::int64_t ids_count = 0, pointers_count = 0;
-  std::int64_t ids[kMostTensors];
-  void* pointers[kMostTensors];
-};
-constexpr int kPacks = 64;   // programs that build their packs once hold one a layer
-thread_local Pack packs[kPacks];
-thread_local int oldest = 0;
-
-Pack* find_pack(cudnnBackendDescriptor_t descriptor) {
-  for (Pack& pack : packs)
-    if (pack.descriptor == descriptor && pack.watch == runtime().watches.load(std::memory_order_relaxed)) return &pack;
-  return nullptr;
-}
 
 // What a candidate's run is made of.
 struct Caller {
@@ -43,16 +25,17 @@ struct Caller {
   std::vector<std::size_t> output_at;   // places in ids, in the order of the graph's outputs
 };
 
-bool read_caller(const Pack& pack, const ConvolutionGraph& graph, Caller& out) {
-  if (!pack.plain || pack.ids_count <= 0 || pack.ids_count != pack.pointers_count) return false;
-  out.ids.assign(pack.ids, pack.ids + pack.ids_count);
-  out.pointers.assign(pack.pointers, pack.pointers + pack.pointers_count);
+bool find_outputs(const ConvolutionGraph& graph, Caller& out) {
   for (const auto& output : graph.outputs) {
     const auto at = std::find(out.ids.begin(), out.ids.end(), output.id);
     if (at == out.ids.end()) return false;
     out.output_at.push_back(static_cast<std::size_t>(at - out.ids.begin()));
   }
   return true;
+}
+
+bool read_caller(cudnnBackendDescriptor_t variant_pack, const ConvolutionGraph& graph, Caller& out) {
+  return graph.runnable && read_variant_pack(variant_pack, out.ids, out.pointers) && find_outputs(graph, out);
 }
 
 // One row of the profile before it is tried: configurations in order of preference, the first that builds is it.
@@ -67,35 +50,45 @@ int rank_of(const std::vector<Listed>& list, const EngineConfig& config) {
   return at == list.end() ? -1 : static_cast<int>(at - list.begin());
 }
 
-bool asked_for(const ProblemState& state, const Library& library, const EngineConfig& config) {
-  return state.rule && state.rule->request() && satisfies(*state.rule->request(), state.problem, library.version, config);
-}
+// Of what is known before anything is tried.
+struct Known {
+  ProblemState& state;
+  EngineConfig framework_choice;
+  std::optional<EngineConfig> running;
+  std::vector<EngineConfig> dropped;      // by the framework
+};
 
 bool asked_for(const ProblemState& state, int algorithm) {
-  const Request* request = state.rule ? state.rule->request() : nullptr;
-  return request && request->kind == Request::Kind::Algorithm && request->algorithm == algorithm;
+  const Rule* rule = state.rule;
+  return rule && std::any_of(rule->requests.begin(), rule->requests.end(), [&](const Request& request) {
+           return request.kind == Request::Kind::Algorithm && request.algorithm == algorithm;
+         });
+}
+
+// By its own name, or as the one of its algorithm's family that runs.
+bool asked_for(const Known& known, std::size_t cudnn_version, const EngineConfig& config) {
+  const Rule* rule = known.state.rule;
+  if (!asks(rule) || !satisfies(known.state, cudnn_version, config)) return false;
+  const bool by_algorithm = std::any_of(rule->requests.begin(), rule->requests.end(),
+                                        [](const Request& request) { return request.kind == Request::Kind::Algorithm; });
+  return !by_algorithm || (known.running && *known.running == config);
 }
 
 // The framework's own choice first: the others are compared with it. Then what ran, then the rest.
-std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std::vector<Listed>& list, int engines) {
-  const Problem& problem = plan.graph->problem;
+std::vector<Row> rows_of(const Library& library, const Known& known, ProfileLevel level, const std::vector<Listed>& list, int engines) {
+  const Problem& problem = known.state.problem;
   const auto algorithm_of = [&](const EngineConfig& c) { return algorithm_in(problem, library.version, c.engine); };
   const auto dropped = [&](const EngineConfig& c) {
-    return std::find(plan.dropped.begin(), plan.dropped.end(), c) != plan.dropped.end();
+    return std::find(known.dropped.begin(), known.dropped.end(), c) != known.dropped.end();
   };
-  EngineConfig own = plan.config;
-  if (plan.own_choice)
-    own = *plan.own_choice;
-  else if (!list.empty())
-    own = list.front().config;
-
-  std::vector<Row> rows{{algorithm_of(own), {own}, true, asked_for(*plan.state, library, own)}};
-  if (!(plan.config == own)) rows.push_back({algorithm_of(plan.config), {plan.config}, false, asked_for(*plan.state, library, plan.config)});
+  const auto row_for = [&](const EngineConfig& c, bool own) { return Row{algorithm_of(c), {c}, own, asked_for(known, library.version, c)}; };
+  std::vector<Row> rows{row_for(known.framework_choice, true)};
+  if (known.running && !(*known.running == known.framework_choice)) rows.push_back(row_for(*known.running, false));
   const auto covered = [&](int algorithm) {
     return std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.algorithm == algorithm; });
   };
 
-  if (runtime().settings.profile_level == ProfileLevel::Algorithms) {
+  if (level == ProfileLevel::Algorithms) {
     if (problem.fused_count > 0) return rows;  // its engines stand for no algorithm
     for (const Algorithm& algorithm : algorithms(problem.operation, library.version)) {
       if (covered(algorithm.number)) continue;
@@ -105,7 +98,7 @@ std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std
       request.operation = problem.operation;
       auto configs = wanted_configs(request, problem, library.version, list);
       std::stable_partition(configs.begin(), configs.end(), [&](const auto& c) { return !dropped(c); });
-      rows.push_back({algorithm.number, std::move(configs), false, asked_for(*plan.state, algorithm.number)});
+      rows.push_back({algorithm.number, std::move(configs), false, asked_for(known.state, algorithm.number)});
     }
     return rows;
   }
@@ -115,18 +108,31 @@ std::vector<Row> rows_of(const Library& library, const PlanNode& plan, const std
     request.engine.engine = engine;
     request.operation = problem.operation;
     auto configs = wanted_configs(request, problem, library.version, list);
-    const bool known = std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.configs == configs; });
-    // Of a family's members only the one that runs is what was asked for.
-    const Request* asked = plan.state->rule ? plan.state->rule->request() : nullptr;
-    const bool named = asked && asked->kind != Request::Kind::Algorithm;
-    if (!known)
-      rows.push_back({algorithm_of(configs.front()), configs, false, named && asked_for(*plan.state, library, configs.front())});
+    const bool there = std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.configs == configs; });
+    if (!there) rows.push_back({algorithm_of(configs.front()), configs, false, asked_for(known, library.version, configs.front())});
   }
   return rows;
 }
 
-Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescriptor_t graph, const Row& row,
-                   const std::vector<Listed>& list, const EngineConfig& ran) {
+// One profile: on whose graph, what is known, and what its rule's policy may not take in any case (then it isn't built).
+struct Session {
+  const Caller& caller;
+  Target target;
+  cudnnBackendDescriptor_t graph;
+  const std::vector<Listed>& list;
+  const Known& known;
+  std::optional<Flags> allowed;           // of a policy; empty: everything is tried
+};
+
+// Building a run-time compiled engine takes tenths of a second: not for a policy that may not take it.
+bool pointless(const Session& session, const Notes& notes) {
+  const bool compiled = std::find(notes.behavior.begin(), notes.behavior.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != notes.behavior.end();
+  return compiled && session.allowed && !session.allowed->has(Flag::RuntimeCompilation);
+}
+
+Attempt attempt_of(const Session& session, const Row& row) {
+  const Caller& caller = session.caller;
+  const Library& library = caller.library;
   Attempt attempt;
   Candidate& c = attempt.candidate;
   c.operation = caller.operation;
@@ -136,35 +142,44 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
   c.status = CandidateStatus::Unsupported;
   c.reason = "no engine for it";
   for (const EngineConfig& config : row.configs) {
-    const Library& library = caller.library;
     c.engine = config;
+    if (const Denial* denial = denied(session.known.state, config)) {
+      c.reason = "denied by " + denial->source;
+      continue;
+    }
     const Descriptor descriptor(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     const ReasonScope words(library);
     const auto begin = std::chrono::steady_clock::now();
-    if (const auto status = fill_config(library, descriptor.get(), graph, config, target)) {
+    if (const auto status = fill_config(library, descriptor.get(), session.graph, config, session.target)) {
       c.reason = words.text(status);
       continue;
     }
-    auto plan = std::make_shared<Plan>(build_plan(library, descriptor.get(), target));
+    const Notes notes = read_notes(library, descriptor.get());
+    if (pointless(session, notes)) {
+      c.status = CandidateStatus::Skipped;
+      c.reason = "it is compiled at run time";
+      continue;
+    }
+    auto plan = std::make_shared<Plan>(build_plan(library, descriptor.get(), session.target));
     c.build_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (plan->status != CUDNN_STATUS_SUCCESS) {
       c.reason = plan->reason;
       continue;
     }
-    const Notes notes = read_notes(library, descriptor.get());
+    const bool runs = session.known.running && *session.known.running == config;
     c.status = CandidateStatus::Ok;
     c.reason.clear();
     c.workspace_bytes = plan->workspace_bytes;
     c.numerical_notes = notes.numerical;
     // No number ever means a configuration that converts its inputs down.
-    if (notes.has_numerical(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) && !(config == ran)) {
+    if (notes.has_numerical(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) && !runs) {
       c.algorithm = -1;
       c.requested = false;
     }
     c.behavior_notes = notes.behavior;
     c.deterministic = !notes.has_numerical(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-    c.heuristics_rank = rank_of(list, config);
-    c.running = config == ran;
+    c.heuristics_rank = rank_of(session.list, config);
+    c.running = runs;
     attempt.run = [&caller, plan](const std::vector<void*>& outputs, void* workspace) {
       auto pointers = caller.pointers;
       for (std::size_t i = 0; i < outputs.size(); ++i) pointers[caller.output_at[i]] = outputs[i];
@@ -175,73 +190,52 @@ Attempt attempt_of(const Caller& caller, const Target& target, cudnnBackendDescr
   return attempt;
 }
 
-std::vector<Candidate> profile(const Library& library, const Driver& driver, CUstream stream, const Caller& caller,
-                               cudnnBackendDescriptor_t descriptor, const PlanNode& plan) {
-  announce(*plan.state);
-  const CudaScope scope(driver);
-  ReasonScope words(library, Listen::Yes);
-  const Descriptor config = config_of_plan(library, descriptor);
-  const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
-  if (!graph) return {};
-  const Target target{caller.handle, nullptr};
-  const auto list = read_list(library, query_heuristics(library, graph.get(), CUDNN_HEUR_MODE_INSTANT, target));
-  const auto rows = rows_of(library, plan, list, engine_count(library, graph.get()));
-
+std::vector<Candidate> measure_rows(const Driver& driver, CUstream stream, const Session& session, const ConvolutionGraph& graph,
+                                    const std::vector<Row>& rows) {
+  ReasonScope words(session.caller.library, Listen::Yes);
   Subject subject;
   subject.stream = stream;
-  for (const auto& output : plan.graph->outputs) subject.outputs.push_back({output.bytes, output.type, output.read});
-  for (const Row& row : rows)
-    subject.attempts.push_back([&, row] { return attempt_of(caller, target, graph.get(), row, list, plan.config); });
+  for (const auto& output : graph.outputs) subject.outputs.push_back({output.bytes, output.type, output.read});
+  for (const Row& row : rows) subject.attempts.push_back([&session, &row] { return attempt_of(session, row); });
   subject.about_to_try = [&](const Candidate& c) {
     words.forget();
-    record(try_record(plan.state->id, c));
+    record(try_record(session.known.state.id, c));
   };
   subject.why = [&](cudnnStatus_t status) { return words.text(status); };
+  subject.count_kernels = kernel_counter(session.caller.library, driver, session.caller.handle);
   return measure(driver, subject);
+}
+
+std::vector<Candidate> profile(const Driver& driver, CUstream stream, const Caller& caller, cudnnBackendDescriptor_t descriptor,
+                               const PlanNode& plan, const Way& way) {
+  announce(*plan.state);
+  const CudaScope scope(driver);
+  const ReasonScope quiet(caller.library);
+  const Descriptor config = config_of_plan(caller.library, descriptor);
+  const Descriptor graph = config ? graph_of_config(caller.library, config.get()) : Descriptor();
+  if (!graph) return {};
+  const Target target{caller.handle, nullptr};
+  const auto list = read_list(caller.library, query_heuristics(caller.library, graph.get(), CUDNN_HEUR_MODE_INSTANT, target));
+  const EngineConfig own = plan.own_choice ? *plan.own_choice : list.empty() ? way.config : list.front().config;
+  const Known known{*plan.state, own, way.config, plan.dropped};
+  const auto rows = rows_of(caller.library, known, runtime().settings.profile_level, list, engine_count(caller.library, graph.get()));
+  return measure_rows(driver, stream, {caller, target, graph.get(), list, known, std::nullopt}, *plan.graph, rows);
 }
 
 }  // namespace
 
-void note_variant_pack(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, std::int64_t count,
-                       const void* values) noexcept {
-  if (!values || count < 1 || count > kMostTensors) return;  // more tensors than that: the problem stays unprofiled
-  Pack* pack = find_pack(descriptor);
-  if (!pack) {
-    pack = &packs[oldest];
-    oldest = (oldest + 1) % kPacks;
-    *pack = Pack{};
-    pack->descriptor = descriptor;
-    pack->watch = runtime().watches.load(std::memory_order_relaxed);
-  }
-  const auto n = static_cast<std::size_t>(count);
-  if (name == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) {
-    std::memcpy(pack->ids, values, n * sizeof(std::int64_t));
-    pack->ids_count = count;
-  } else if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) {
-    std::memcpy(pack->pointers, values, n * sizeof(void*));
-    pack->pointers_count = count;
-  } else if (name != CUDNN_ATTR_VARIANT_PACK_WORKSPACE) {
-    pack->plain = false;
-  }
-}
-
-void forget_variant_pack(cudnnBackendDescriptor_t descriptor) noexcept {
-  if (Pack* pack = find_pack(descriptor)) *pack = Pack{};
-}
-
-void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan,
+void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan, const Way& way,
                   cudnnBackendDescriptor_t variant_pack) {
   const Driver* cuda = driver(library);
-  const Pack* pack = find_pack(variant_pack);
   Caller caller{library, handle, plan.graph->problem.operation, {}, {}, {}};
   cudaStream_t stream = nullptr;
   ProblemState& state = *plan.state;
-  if (!cuda || !pack || !read_caller(*pack, *plan.graph, caller)) {
+  if (!cuda || !read_caller(variant_pack, *plan.graph, caller)) {
     // What the pack holds was set before anybody watched, or on another thread: it may be so for ever.
     constexpr int kTries = 8;
     auto waiting = ProfileState::Wanted;
     if (++plan.misses >= kTries && state.profile.compare_exchange_strong(waiting, ProfileState::Done)) {
-      --runtime().wanted_profiles;
+      profile_done();
       ++runtime().unseen_profiles;
     }
     return;
@@ -254,15 +248,52 @@ void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
   if (!state.profile.compare_exchange_strong(wanted, ProfileState::Running)) return;
   std::vector<Candidate> candidates;
   try {
-    if (turn.refusal() == MeasuringTurn::Refusal::None) candidates = profile(library, *cuda, stream, caller, descriptor, plan);
+    if (turn.refusal() == MeasuringTurn::Refusal::None) candidates = profile(*cuda, stream, caller, descriptor, plan, way);
   } catch (...) {
     state.profile = ProfileState::Done;
-    --runtime().wanted_profiles;
+    profile_done();
     throw;
   }
   state.profile = ProfileState::Done;
-  --runtime().wanted_profiles;
+  profile_done();
   if (!candidates.empty()) report_profile(state, candidates, library);
+}
+
+std::vector<Candidate> profile_on_own_data(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
+                                           cudnnBackendDescriptor_t descriptor, const Target& target,
+                                           const std::vector<Listed>& heuristics, std::string& why) {
+  const Driver* cuda = driver(library);
+  cudaStream_t stream = nullptr;
+  const auto by_value = [](const auto& input) { return input.by_value; };
+  if (heuristics.empty() || !graph.runnable || std::any_of(graph.inputs.begin(), graph.inputs.end(), by_value))
+    return why = "this graph can't be run on data of our own", std::vector<Candidate>();
+  if (!target.handle || !cuda || !library.cudnnGetStream || library.cudnnGetStream(target.handle, &stream) || !may_measure(*cuda, stream))
+    return why = "it can't be timed now (no GPU, or a capture is under way)", std::vector<Candidate>();
+  const MeasuringTurn turn;
+  if (turn.refusal() != MeasuringTurn::Refusal::None)
+    return why = turn.refusal() == MeasuringTurn::Refusal::Busy ? "another problem was being timed" : "the profile's budget is used up",
+           std::vector<Candidate>();
+  announce(state);
+  const CudaScope scope(*cuda);
+  Caller caller{library, target.handle, graph.problem.operation, {}, {}, {}};
+  std::vector<Buffer> inputs;
+  for (const auto& input : graph.inputs) {
+    inputs.emplace_back(*cuda, stream, input.bytes);
+    if (inputs.back().failed() || !fill_random(*cuda, stream, inputs.back().address(), input.bytes, input.type))
+      return why = "there is no memory for its data", std::vector<Candidate>();
+    caller.ids.push_back(input.id);
+    caller.pointers.push_back(inputs.back().pointer());
+  }
+  for (const auto& output : graph.outputs) caller.ids.push_back(output.id), caller.pointers.push_back(nullptr);
+  find_outputs(graph, caller);
+  const auto own = std::find_if(heuristics.begin(), heuristics.end(), [](const Listed& entry) { return !entry.down_converts; });
+  const Known known{state, (own == heuristics.end() ? heuristics.begin() : own)->config, std::nullopt, {}};
+  const auto rows = rows_of(library, known, ProfileLevel::Engines, heuristics, engine_count(library, descriptor));
+  auto candidates = measure_rows(*cuda, stream, {caller, target, descriptor, heuristics, known, rule.allow}, graph, rows);
+  report_profile(state, candidates, library);
+  auto waiting = ProfileState::Wanted;  // what the settings want to see of it is seen
+  if (state.profile.compare_exchange_strong(waiting, ProfileState::Done)) profile_done();
+  return candidates;
 }
 
 }  // namespace convpin::graph

@@ -1,18 +1,23 @@
 // The profile of a graph caller's problem: candidates are plans of its own graph.
 #pragma once
 
-#include "shim/graph/mirror.hpp"
+#include <string>
+#include <vector>
+
+#include "shim/graph/pins.hpp"
+#include "shim/model/candidate.hpp"
 
 namespace convpin::graph {
 
-// Watches what a variant pack holds, since it can't be read back. No allocation: the last few of each thread.
-void note_variant_pack(cudnnBackendDescriptor_t pack, cudnnBackendAttributeName_t, std::int64_t count,
-                       const void* values) noexcept;
-void forget_variant_pack(cudnnBackendDescriptor_t pack) noexcept;  // its address may come again
-
 // After the plan's execution with this variant pack: profiles the plan's problem, or leaves it wanted where it can't
 // be done now (a capture, another profile under way, a variant pack that was not watched).
-void profile_plan(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, PlanNode&,
+void profile_plan(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, PlanNode&, const Way&,
                   cudnnBackendDescriptor_t variant_pack);
+
+// The profile that a policy decides by: every engine, on tensors of ours that hold random finite numbers. Empty where it
+// can't be made now; `why` then says so.
+std::vector<Candidate> profile_on_own_data(const Library&, ProblemState&, const Rule&, const ConvolutionGraph&,
+                                           cudnnBackendDescriptor_t graph, const Target&, const std::vector<Listed>& heuristics,
+                                           std::string& why);
 
 }  // namespace convpin::graph

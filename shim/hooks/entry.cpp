@@ -4,10 +4,13 @@
 // A call passes on untouched where nothing is asked for, where cuDNN calls itself, and where we are already inside.
 #include <cudnn.h>
 
+#include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "shim/graph/adapter.hpp"
 #include "shim/graph/mirror.hpp"
+#include "shim/hooks/lookup.hpp"
 #include "shim/hooks/real.hpp"
 #include "shim/hooks/reason.hpp"
 #include "shim/hooks/signature.hpp"
@@ -71,7 +74,32 @@ template <typename Hook, typename... A>
 #include "shim/hooks/functions.def"
 #undef CONVPIN_HOOK
 
+// What programs are given that look the function up: it knows its copy, since the return address of such a call may lie
+// anywhere (libffi's, a JIT's).
+template <typename Hook, int copy, typename Function>
+struct LookedUp;
+template <typename Hook, int copy, typename Result, typename... A>
+struct LookedUp<Hook, copy, Result (*)(A...)> {
+  static Result call(A... arguments) { return enter<Hook>(caller_of_copy(copy), arguments...); }
+};
+
+template <typename Hook, int... copies>
+void* looked_up(int copy, std::integer_sequence<int, copies...>) {
+  using Function = std::remove_cvref_t<decltype(std::declval<Library>().*Hook::function)>;
+  static constexpr Function of_copy[] = {LookedUp<Hook, copies, Function>::call...};
+  return reinterpret_cast<void*>(of_copy[copy]);
+}
+
 }  // namespace
+
+void* hook_for(const char* name, int copy) noexcept {
+#define CONVPIN_HOOK(function, ...) \
+  if (!std::strcmp(name, #function)) return looked_up<Hook_##function>(copy, std::make_integer_sequence<int, kLookedUpCopies>());
+#include "shim/hooks/functions.def"
+#undef CONVPIN_HOOK
+  return nullptr;
+}
+
 }  // namespace convpin
 
 #define CONVPIN_HOOK(name, parameters, ...)                                                                       \

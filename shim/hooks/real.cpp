@@ -7,8 +7,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <new>
+
+#include "shim/hooks/lookup.hpp"
 
 namespace convpin {
 namespace {
@@ -21,6 +24,7 @@ struct Range {
 };
 std::atomic<Range*> ranges{nullptr};
 std::atomic<Library*> libraries[16];   // one per copy; more copies than that are served, but not remembered
+std::atomic<const Library*> looked_up[kLookedUpCopies];  // the same, from the first call of a function looked up there
 std::mutex append_lock;                // guards appending only; nothing of the loader is called under it
 
 struct Module {
@@ -67,11 +71,15 @@ const void* base_of(const void* address) {
   return address && dladdr(address, &info) ? info.dli_fbase : nullptr;
 }
 
+bool is_ours(const void* address) {
+  static const void* const own = base_of(reinterpret_cast<const void*>(&caller_at));
+  return base_of(address) == own;
+}
+
 // Our own export must never pass for the real function: that would recurse.
 void* real_symbol(void* handle, const char* name) {
-  static const void* const own = base_of(reinterpret_cast<const void*>(&caller_at));
-  void* found = dlsym(handle, name);
-  return found && base_of(found) != own ? found : nullptr;
+  void* found = symbol_in(handle, name);
+  return found && !is_ours(found) ? found : nullptr;
 }
 
 bool resolve(void* handle, Library& library) {
@@ -97,25 +105,38 @@ bool find_library(const Module& module, Library& out) {
       if (resolve(own, out)) return true;
   }
   if (resolve(RTLD_NEXT, out)) return true;
-  for (const char* soname : {"libcudnn.so.9", "libcudnn.so.8", "libcudnn_graph.so.9", "libcudnn_cnn.so.9"}) {
+  for (const char* soname : {"libcudnn.so.9", "libcudnn.so.8", "libcudnn_graph.so.9", "libcudnn_cnn.so.9",
+                             "libcudnn_cnn_infer.so.8", "libcudnn_cnn_train.so.8"}) {
     if (void* loaded = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD))
       if (resolve(loaded, out)) return true;
   }
   return false;
 }
 
+int number_of(const void* base) {
+  for (int i = 0; i < static_cast<int>(std::size(libraries)); ++i)
+    if (const Library* known = libraries[i].load(std::memory_order_acquire); known && known->base == base) return i;
+  return -1;
+}
+
 // One Library for each copy, shared by all its callers.
-const Library* remember(const Library& found) {
+Library* remember(const Library& found) {
   std::lock_guard hold(append_lock);
+  if (const int known = number_of(found.base); known >= 0) return libraries[known];
+  auto* added = new (std::nothrow) Library(found);
   for (auto& slot : libraries) {
-    Library* known = slot.load(std::memory_order_acquire);
-    if (known && known->base == found.base) return known;
-    if (known) continue;
-    auto* added = new (std::nothrow) Library(found);
+    if (slot.load(std::memory_order_relaxed)) continue;
     slot.store(added, std::memory_order_release);
-    return added;
+    break;
   }
-  return new (std::nothrow) Library(found);
+  return added;
+}
+
+// Not while a program looks something up: cuDNN loads its other libraries to answer.
+void ask_version(Library& library) {
+  const std::size_t version = library.cudnnGetVersion ? library.cudnnGetVersion() : 0;
+  std::lock_guard hold(append_lock);
+  if (library.version == 0) library.version = version;
 }
 
 Caller meet(const void* return_address) noexcept {
@@ -126,8 +147,9 @@ Caller meet(const void* return_address) noexcept {
   // Code that no module holds (a JIT's) is served like the program itself, but not remembered: it may go.
   const bool known_module = find_module(return_address, module);
   if (find_library(module, found)) {
-    if (found.cudnnGetVersion) found.version = found.cudnnGetVersion();
-    caller.library = remember(found);
+    Library* const library = remember(found);
+    if (library) ask_version(*library);
+    caller.library = library;
     caller.inside_cudnn = is_cudnn(module.path);
     if (auto* range = known_module ? new (std::nothrow) Range{module.low, module.high, caller, nullptr} : nullptr) {
       std::lock_guard hold(append_lock);
@@ -157,6 +179,37 @@ Caller caller_at(const void* return_address) noexcept {
   for (const Range* r = ranges.load(std::memory_order_acquire); r; r = r->next)
     if (address - r->low < r->high - r->low) return r->caller;
   return meet(return_address);
+}
+
+int copy_of(const void* function) noexcept {
+  const void* const base = base_of(function);
+  if (!base || is_ours(function)) return -1;
+  if (const int known = number_of(base); known >= 0) return known;
+  Module module;
+  Library found;
+  // By its own handle, which finds its own functions first, and keeps it loaded. The program has no path.
+  void* own = find_module(function, module) ? dlopen(module.path[0] ? module.path : nullptr, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  const bool complete = own && resolve(own, found);
+  dlerror();  // what our look-ups left there is not the application's
+  if (!complete) return -1;
+  found.base = base;
+  remember(found);
+  return number_of(base);
+}
+
+Caller caller_of_copy(int copy) noexcept {
+  const Library* known = looked_up[copy].load(std::memory_order_acquire);
+  if (known) return {known, false};
+  Library* const library = libraries[copy].load(std::memory_order_acquire);
+  ask_version(*library);
+  looked_up[copy].store(library, std::memory_order_release);
+  return {library, false};
+}
+
+Side side_of(const void* code) noexcept {
+  Module module;
+  if (!find_module(code, module)) return Side::Program;  // a JIT's
+  return is_cudnn(module.path) ? Side::Cudnn : is_ours(code) ? Side::Convpin : Side::Program;
 }
 
 }  // namespace convpin

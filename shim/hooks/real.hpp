@@ -15,7 +15,7 @@ struct Library {
 #undef CONVPIN_HOOK
 #undef CONVPIN_USED
   std::size_t version = 0;             // cudnnGetVersion(): 91900; 0 if it can't be asked
-  void* handle = nullptr;              // for dlsym; never closed
+  void* handle = nullptr;              // for symbol_in; never closed
   const void* base = nullptr;          // where the copy is mapped: its identity
 
   cudnnStatus_t not_supported() const; // 3000 in cuDNN 9, 9 in cuDNN 8 (facts differ by running version)
@@ -42,6 +42,15 @@ struct Caller {
 // The copy of cuDNN that the module containing `return_address` is linked to. After a module's first call
 // this is two comparisons and no lock. Never throws; a failure to find is not remembered.
 Caller caller_at(const void* return_address) noexcept;
+
+// The number of the copy that `function` of cuDNN lies in, as a program looked it up; -1 if it can't be told. The copy
+// stays loaded from then on, also if the program closes it: its number is in function pointers that the program holds.
+int copy_of(const void* function) noexcept;
+inline constexpr int kLookedUpCopies = 4;  // the first so many of them have functions of their own
+Caller caller_of_copy(int copy) noexcept;
+
+enum class Side : unsigned char { Program, Cudnn, Convpin };
+Side side_of(const void* code) noexcept;   // whose it is
 
 void renew_lock_in_child() noexcept;   // after fork
 

@@ -11,7 +11,9 @@
 #include "shim/legacy/describe.hpp"
 #include "shim/legacy/pin.hpp"
 #include "shim/legacy/profile.hpp"
-#include "shim/process/runtime.hpp"
+#include "shim/process/rules.hpp"
+#include "shim/profile/buffer.hpp"
+#include "shim/profile/measure.hpp"
 
 namespace convpin::legacy {
 namespace {
@@ -37,65 +39,105 @@ Candidate candidate_of(const Execution& e, ProblemState& state, int algorithm) {
   c.math_type = math_type(e.library, e.descriptors);
   c.status = CandidateStatus::Ok;
   c.workspace_bytes = needed(e.library, e.descriptors, algorithm, nullptr);
-  c.requested = algorithm == pinned(state);
+  c.requested = asked_for(state, algorithm);
   c.framework_choice = algorithm == state.own_choice;
   return c;
 }
 
-Choice choice_of(const Library& library, const ProblemState& state, int ran, std::size_t workspace_bytes) {
+Choice choice_of(const Library& library, ProblemState& state, int ran, std::size_t workspace_bytes) {
   Choice choice;
   choice.api = name_of(Api::Legacy);
   choice.ran = algorithm_text(library, state.problem.operation, ran);
-  if (state.rule) choice.rule = state.rule->label();
-  const Request* request = request_of(state);
-  if (!request) return choice;
-  choice.requested = request->to_text();
-  if (ran == pinned(state)) {
+  const Rule* rule = rule_of(state);
+  if (!rule) return choice;
+  choice.rule = rule->label();
+  if (!asks(state)) return choice;
+  choice.requested = request_text(*rule);
+  if (asked_for(state, ran)) {
     choice.kind = ChoiceKind::Set;
-  } else if (pinned(state) < 0) {
-    choice.kind = ChoiceKind::Unsupported;
-    choice.reason = "it names an engine of the graph API, and this program calls the legacy API, which takes algorithms";
-  } else if (!state.unsupported_reason.empty()) {
-    choice.kind = ChoiceKind::Unsupported;
-    choice.reason = state.unsupported_reason;
-  } else {
-    choice.kind = ChoiceKind::Refused;
-    choice.reason = state.refused_reason.empty() ? "the program gave a workspace of " + std::to_string(workspace_bytes) +
-                                                       " bytes, and it needs more"
-                                                 : state.refused_reason;
+    return choice;
   }
+  std::lock_guard hold(state.lock);
+  choice.kind = state.unsupported_reason.empty() ? ChoiceKind::Refused : ChoiceKind::Unsupported;
+  choice.reason = !state.unsupported_reason.empty() ? state.unsupported_reason
+                  : !state.refused_reason.empty()   ? state.refused_reason
+                                                    : "the program gave a workspace of " + std::to_string(workspace_bytes) +
+                                                          " bytes, and it needs more";
   return choice;
-}
-
-// The pinned algorithm where it can run in the workspace that is there: the net for programs with a fixed algorithm.
-int algorithm_to_run(const Execution& e, ProblemState& state) {
-  const int pin = pinned(state);
-  if (pin < 0 || pin == e.algorithm) return e.algorithm;
-  const auto bytes = needed_by_pin(e.library, e.descriptors, state);
-  if (!bytes || static_cast<std::size_t>(*bytes) > e.workspace_bytes) return e.algorithm;
-  return pin;
 }
 
 cudnnStatus_t run(const Execution& e, int algorithm) { return e.run(algorithm, e.workspace, e.workspace_bytes, e.beta, e.out); }
 
+// A pin that was set while the program ran has no workspace of the program's: on one of ours. Nothing: that can't be now.
+std::optional<cudnnStatus_t> run_on_own_workspace(const Execution& e, const Pin& pin) {
+  const Driver* cuda = driver(e.library);
+  cudaStream_t stream = nullptr;
+  if (!rules_are_live() || !cuda || !e.library.cudnnGetStream || e.library.cudnnGetStream(e.descriptors.handle, &stream)) return std::nullopt;
+  if (!may_measure(*cuda, stream)) return std::nullopt;  // a capture: the program's own runs
+  const CudaScope scope(*cuda);
+  const Buffer workspace(*cuda, stream, static_cast<std::size_t>(pin.workspace_bytes));
+  if (workspace.failed()) return std::nullopt;
+  return e.run(pin.algorithm, workspace.pointer(), static_cast<std::size_t>(pin.workspace_bytes), e.beta, e.out);
+}
+
+// The pinned algorithm where it can run: the net for programs with a fixed algorithm. Nothing: the program's own is to run.
+std::optional<cudnnStatus_t> run_pin(const Execution& e, const Pin& pin) {
+  const ReasonScope words(e.library);
+  const auto status = static_cast<std::size_t>(pin.workspace_bytes) <= e.workspace_bytes ? run(e, pin.algorithm) : run_on_own_workspace(e, pin);
+  return status;
+}
+
 cudnnStatus_t run_chosen(const Execution& e, ProblemState& state, int& ran) {
-  ran = algorithm_to_run(e, state);
-  if (ran != e.algorithm) {
+  ran = e.algorithm;
+  const auto pin = pin_for(e.library, e.descriptors, state);
+  if (pin && pin->algorithm != e.algorithm) {
     const ReasonScope words(e.library);
-    const cudnnStatus_t status = run(e, ran);
-    if (status == CUDNN_STATUS_SUCCESS) return status;
-    std::lock_guard hold(state.lock);
-    state.refused_reason = words.text(status);
-    state.unsupported_reason = state.refused_reason;
-    refuse_pin(state);
-    ran = e.algorithm;
+    const auto status = run_pin(e, *pin);
+    if (status && *status == CUDNN_STATUS_SUCCESS) return ran = pin->algorithm, *status;
+    if (status) {
+      std::lock_guard hold(state.lock);
+      state.refused_reason = words.text(*status);
+      state.unsupported_reason = state.refused_reason;
+      refuse_pin(state);
+    }
   }
   const cudnnStatus_t status = run(e, ran);
-  if (status != CUDNN_STATUS_SUCCESS && ran == pinned(state) && e.library.cudnnGetErrorString) {
+  if (status != CUDNN_STATUS_SUCCESS && pin && ran == pin->algorithm && e.library.cudnnGetErrorString) {
     std::lock_guard hold(state.lock);  // no ReasonScope: cuDNN's text is the program's to read
     state.refused_reason = std::string("it was run, and failed with ") + e.library.cudnnGetErrorString(status);
   }
   return status;
+}
+
+// Why this convolution must fail: no rule covers it, its rule can't be met and must be, or it is denied. Empty: it need not.
+std::string failure_of(const Library& library, const Descriptors& d, ProblemState& state, int algorithm) {
+  if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
+  const Rule* rule = rule_of(state);
+  if (rule && rule->on_unsupported == OnUnsupported::Error && asks(state) && !pin_for(library, d, state)) {
+    std::string reason;
+    {
+      std::lock_guard hold(state.lock);
+      reason = state.unsupported_reason;
+    }
+    return failure_by_rule(state, reason);
+  }
+  const Denial* denial = algorithm < 0 ? nullptr : denied_algorithm(state, algorithm);
+  if (!denial || pin_for(library, d, state)) return {};
+  return "algorithm " + denied_text(*denial) + " is denied by " + denial->source;
+}
+
+// Only a few settings can make a convolution fail: not to be looked at in each call otherwise.
+bool may_fail(ProblemState& state) {
+  const Settings& settings = runtime().settings;
+  const Rule* rule = rule_of(state);
+  return settings.on_miss == OnMiss::Error || !settings.denials.empty() || (rule && rule->on_unsupported == OnUnsupported::Error);
+}
+
+bool fails(const Library& library, const Descriptors& d, ProblemState& state, int algorithm) {
+  if (!may_fail(state)) return false;
+  const std::string why = failure_of(library, d, state, algorithm);
+  if (!why.empty()) say_failure(state, why);
+  return !why.empty();
 }
 
 bool first_time(ProblemState& state, int ran) { return !(state.seen.load(std::memory_order_relaxed) & 1u << ran); }
@@ -115,12 +157,7 @@ void after_execute(const Execution& e, ProblemState& state, int ran) {
     return;
   }
   state.seen |= 1u << ran;
-  Choice choice;
-  {
-    std::lock_guard hold(state.lock);
-    choice = choice_of(e.library, state, ran, e.workspace_bytes);
-  }
-  report_choice(state, choice, candidate_of(e, state, ran), e.library);
+  report_choice(state, choice_of(e.library, state, ran, e.workspace_bytes), candidate_of(e, state, ran), e.library);
 }
 
 cudnnStatus_t fail_for_settings(const Library& library) noexcept {
@@ -142,6 +179,7 @@ cudnnStatus_t run_noted(const Execution& e, Describe&& describe_it) noexcept {
     if (!known_algorithm(e.algorithm) || !describe_it(problem)) return run(e, e.algorithm);
     ProblemState& state = *state_of(e.library, problem);
     if (runtime().fail) return fail_for_settings(e.library);
+    if (fails(e.library, e.descriptors, state, e.algorithm)) return e.library.not_supported();
     int ran = e.algorithm;
     status = run_chosen(e, state, ran);
     launched = true;
@@ -170,19 +208,18 @@ Candidate candidate_of(Operation operation, const Perf& result) {
 bool ok(const Perf& result) { return result.status == CUDNN_STATUS_SUCCESS; }
 
 // The pinned algorithm's own entries first, in the real list's order; behind them the rest, which a program turns to
-// where the pin's workspace does not fit.
-void pins_first(const Library& library, const Descriptors& d, ProblemState& state,
-                std::vector<Perf>& results) {
-  const int pin = pinned(state);
+// where the pin's workspace does not fit. What is denied is not in it.
+void pins_first(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
+  std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
+  const auto pin = pin_for(library, d, state);
+  if (!pin) return;  // it has said why
+  const std::int64_t limit = workspace_limit_of(rule_of(state));
   const auto first = std::stable_partition(results.begin(), results.end(), [&](const auto& result) {
-    return result.algo == pin && ok(result) && within_limit(static_cast<std::int64_t>(result.memory));
+    return result.algo == pin->algorithm && ok(result) && (limit < 0 || static_cast<std::int64_t>(result.memory) <= limit);
   });
   std::string reason;
-  if (first == results.begin()) {
-    const auto bytes = needed_by_pin(library, d, state);
-    if (!bytes) return;  // it has said why
-    reason = "cuDNN's answer to the program's query leaves it out; it needs a workspace of " + std::to_string(*bytes) + " bytes";
-  }
+  if (first == results.begin())
+    reason = "cuDNN's answer to the program's query leaves it out; it needs a workspace of " + std::to_string(pin->workspace_bytes) + " bytes";
   std::lock_guard hold(state.lock);
   state.unsupported_reason = reason;
 }
@@ -232,8 +269,9 @@ std::optional<cudnnStatus_t> query(const Library& library, const Descriptors& d,
     announce(state);
     record(query_record(state.id, q.function, got));
     if (const auto first = std::find_if(all.begin(), all.end(), ok); first != all.end()) state.own_choice = first->algo;
-    if (pinned(state) >= 0) pins_first(library, d, state, all);
-    *returned = std::min(requested, count);
+    if (fails(library, d, state, -1)) return library.not_supported();
+    pins_first(library, d, state, all);
+    *returned = std::min(requested, static_cast<int>(all.size()));
     for (int i = 0; i < *returned; ++i) q.give(i, all[static_cast<std::size_t>(i)]);
     return status;
   } catch (...) {
@@ -250,8 +288,7 @@ cudnnStatus_t workspace_size(const Library& library, const Descriptors& d, int a
     if (!describe(library, d, problem)) return status;
     ProblemState& state = *state_of(library, problem);
     if (runtime().fail) return fail_for_settings(library);
-    if (pinned(state) < 0 || pinned(state) == algorithm) return status;
-    if (const auto pin = needed_by_pin(library, d, state)) *bytes = std::max(*bytes, static_cast<std::size_t>(*pin));
+    if (const auto pin = pin_for(library, d, state)) *bytes = std::max(*bytes, static_cast<std::size_t>(pin->workspace_bytes));
   } catch (...) {
     in_trouble("answering a workspace query");
   }

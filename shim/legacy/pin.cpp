@@ -1,21 +1,74 @@
 #include "shim/legacy/pin.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "shim/hooks/reason.hpp"
+#include "shim/legacy/profile.hpp"
+#include "shim/model/policy.hpp"
+#include "shim/process/rules.hpp"
 
 namespace convpin::legacy {
 namespace {
 
-constexpr std::uint64_t kPinRefused = 1ull << 62;  // in ProblemState::pin_workspace
+// ProblemState::pin_workspace: known (1 bit), refused (1), math type (6), algorithm (4), bytes (52).
+constexpr std::uint64_t kKnown = 1ull << 63, kRefused = 1ull << 62, kBytes = (1ull << 52) - 1;
+constexpr int kMathShift = 56, kAlgorithmShift = 52;
+
+bool names(const Rule& rule, int algorithm) {
+  return std::any_of(rule.requests.begin(), rule.requests.end(), [&](const Request& request) {
+    return request.kind == Request::Kind::Algorithm && request.algorithm == algorithm;
+  });
+}
+
+// The algorithms to try, in order; `reason` where there are none.
+std::vector<int> wanted(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule, std::string& reason) {
+  std::vector<int> out;
+  if (rule.policy != PolicyKind::None) {
+    for (const Candidate& c : decided_by_policy(library, d, state, rule, reason)) out.push_back(c.algorithm);
+    return out;
+  }
+  for (const Request& request : rule.requests)
+    if (request.kind == Request::Kind::Algorithm) out.push_back(request.algorithm);
+  if (out.empty()) reason = "it names an engine of the graph API, and this program calls the legacy API, which takes algorithms";
+  return out;
+}
+
+// Why this algorithm can't be the pin; empty, with its workspace, if it can.
+std::string refusal(const Library& library, const Descriptors& d, const ProblemState& state, const Rule& rule, int algorithm, std::int64_t& bytes) {
+  if (const Denial* denial = denied_algorithm(state, algorithm)) return "it is denied by " + denial->source;
+  Candidate candidate;
+  candidate.operation = d.operation;
+  candidate.algorithm = algorithm;
+  candidate.math_type = math_type(library, d);
+  if (std::string against = unmet(candidate, rule.require); !against.empty()) return against;
+  const auto need = needed(library, d, algorithm, nullptr);
+  if (!need) {
+    std::string reason;
+    needed(library, d, algorithm, &reason);  // again, to hear why
+    return reason.empty() ? "not supported" : reason;
+  }
+  bytes = *need;
+  const std::int64_t limit = workspace_limit_of(&rule);
+  if (limit < 0 || bytes <= limit) return {};
+  return "it needs a workspace of " + std::to_string(bytes) + " bytes, more than the limit of " + std::to_string(limit);
+}
 
 }  // namespace
 
-const Request* request_of(const ProblemState& state) {
-  return state.rule ? state.rule->request() : nullptr;
+bool asks(ProblemState& state) {
+  const Rule* rule = rule_of(state);
+  return rule && (rule->policy != PolicyKind::None || rule->request());
 }
 
-int pinned(const ProblemState& state) {
-  const Request* request = request_of(state);
-  return request && request->kind == Request::Kind::Algorithm ? request->algorithm : -1;
+bool asked_for(ProblemState& state, int algorithm) {
+  const Rule* rule = rule_of(state);
+  if (!rule) return false;
+  if (rule->policy == PolicyKind::None) return names(*rule, algorithm);
+  std::lock_guard hold(state.lock);
+  if (state.decided_generation != rules_generation()) return false;
+  if (state.decided.empty()) return state.decided_met && algorithm == state.own_choice;
+  return std::any_of(state.decided.begin(), state.decided.end(), [&](const Candidate& c) { return c.algorithm == algorithm; });
 }
 
 cudnnStatus_t workspace_of(const Library& library, const Descriptors& d, int algorithm, std::size_t* bytes) {
@@ -49,34 +102,31 @@ std::optional<std::int64_t> needed(const Library& library, const Descriptors& d,
   return std::nullopt;
 }
 
-bool within_limit(std::int64_t bytes) {
-  const std::int64_t limit = runtime().settings.workspace_limit;
-  return limit < 0 || bytes <= limit;
-}
-
-// Packed as known (1 bit), refused (1), math type (6), bytes (56).
-std::optional<std::int64_t> needed_by_pin(const Library& library, const Descriptors& d, ProblemState& state) {
-  constexpr std::uint64_t known = 1ull << 63, refused = kPinRefused, bytes_mask = (1ull << 56) - 1;
-  const std::uint64_t key = known | static_cast<std::uint64_t>(math_type(library, d) & 63) << 56;
+std::optional<Pin> pin_for(const Library& library, const Descriptors& d, ProblemState& state) {
+  const Rule* rule = rule_of(state);
+  if (!asks(state)) return std::nullopt;
+  const std::uint64_t key = kKnown | static_cast<std::uint64_t>(math_type(library, d) & 63) << kMathShift;
   const std::uint64_t cached = state.pin_workspace.load(std::memory_order_relaxed);
-  if ((cached & ~refused & ~bytes_mask) == key)
-    return cached & refused ? std::nullopt : std::optional(static_cast<std::int64_t>(cached & bytes_mask));
-  std::string reason;
-  auto bytes = needed(library, d, pinned(state), nullptr);
-  if (!bytes) needed(library, d, pinned(state), &reason);  // again, to hear why
-  if (bytes && !within_limit(*bytes)) {
-    reason = "it needs a workspace of " + std::to_string(*bytes) + " bytes, more than the limit of " +
-             std::to_string(runtime().settings.workspace_limit);
-    bytes.reset();
+  if ((cached & (kKnown | 63ull << kMathShift)) == key) {
+    if (cached & kRefused) return std::nullopt;
+    return Pin{static_cast<int>(cached >> kAlgorithmShift & 15), static_cast<std::int64_t>(cached & kBytes)};
   }
-  if (!bytes) {
+  std::string reason;
+  std::int64_t bytes = 0;
+  for (const int algorithm : wanted(library, d, state, *rule, reason)) {
+    reason = refusal(library, d, state, *rule, algorithm, bytes);
+    if (!reason.empty()) continue;
+    state.pin_workspace = key | static_cast<std::uint64_t>(algorithm) << kAlgorithmShift | (static_cast<std::uint64_t>(bytes) & kBytes);
+    return Pin{algorithm, bytes};
+  }
+  {
     std::lock_guard hold(state.lock);
     state.unsupported_reason = reason;
   }
-  state.pin_workspace = key | (bytes ? static_cast<std::uint64_t>(*bytes) & bytes_mask : refused);
-  return bytes;
+  state.pin_workspace = key | kRefused;
+  return std::nullopt;
 }
 
-void refuse_pin(ProblemState& state) { state.pin_workspace |= kPinRefused; }
+void refuse_pin(ProblemState& state) { state.pin_workspace |= kRefused; }
 
 }  // namespace convpin::legacy

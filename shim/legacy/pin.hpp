@@ -9,20 +9,22 @@
 
 namespace convpin::legacy {
 
-// The pinned algorithm, -1 where the rule names none that this API has.
-int pinned(const ProblemState&);
-// What the rule asks for; null where it leaves the framework its choice.
-const Request* request_of(const ProblemState&);
-
-// Bytes that the pinned algorithm needs here, or nothing where it can't run (state.unsupported_reason says why). Remembered
-// for the problem and math type, since a program with a fixed algorithm asks at every call.
-std::optional<std::int64_t> needed_by_pin(const Library&, const Descriptors&, ProblemState&);
+struct Pin {
+  int algorithm;
+  std::int64_t workspace_bytes;
+};
+// The first algorithm that the problem's rule asks for and that is possible here; nothing where it asks for none, or none is
+// (state.unsupported_reason says why). Remembered for the problem and math type, since a program with a fixed algorithm asks
+// at every call.
+std::optional<Pin> pin_for(const Library&, const Descriptors&, ProblemState&);
 void refuse_pin(ProblemState&);   // it failed: not again at each call
 
-// The same for any algorithm; `reason` says why not.
+bool asks(ProblemState&);                        // whether a rule asks for anything but the framework's own choice
+bool asked_for(ProblemState&, int algorithm);    // whether that is what it asks for
+
+// Bytes that an algorithm needs here, or nothing where cuDNN refuses it; `reason` then says why.
 std::optional<std::int64_t> needed(const Library&, const Descriptors&, int algorithm, std::string* reason);
 cudnnStatus_t workspace_of(const Library&, const Descriptors&, int algorithm, std::size_t* bytes);
-bool within_limit(std::int64_t bytes);
 int math_type(const Library&, const Descriptors&);
 
 }  // namespace convpin::legacy

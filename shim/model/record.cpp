@@ -144,6 +144,7 @@ Json candidate_json(ProblemId id, const Candidate& c) {
   record["time_us_iqr"] = rounded(c.time_iqr_ms, 1000);
   record["samples"] = c.samples;
   record["build_ms"] = rounded(c.build_ms);
+  record["kernels"] = or_null(c.kernels);
   add_properties(record, c);
   record["error"] = or_null(c.error);
   record["requested"] = c.requested;

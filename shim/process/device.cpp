@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "shim/hooks/lookup.hpp"
 #include "shim/profile/driver.hpp"
 
 namespace convpin {
@@ -31,7 +32,7 @@ void ask_nvml_about(Device& device) {
   using Clock = int (*)(void*, int, unsigned*);
   using Value = int (*)(void*, unsigned*);
   using Pair = int (*)(void*, unsigned*, unsigned*);
-  const auto symbol = [&](const char* name) { return dlsym(nvml, name); };
+  const auto symbol = [&](const char* name) { return symbol_in(nvml, name); };
   const auto init = reinterpret_cast<Plain>(symbol("nvmlInit_v2"));
   const auto shutdown = reinterpret_cast<Plain>(symbol("nvmlShutdown"));
   if (!init || !shutdown || init() != 0) return;
@@ -112,7 +113,7 @@ std::string silence_explained(const std::function<const char*(const char*)>& get
   if (is_set("CONVPIN_DISABLE")) return {};
   if (!is_set("CONV_FWD_ALGO") && !is_set("CONV_BWD_DATA_ALGO") && !is_set("CONV_BWD_FILTER_ALGO") && !is_set("CONVPIN_CONFIG") && !is_set("CONVPIN_LOG") && !is_set("CONVPIN_PROFILE")) return {};
   const bool cuda = loaded("libcuda.so.1");
-  const bool cudnn = loaded("libcudnn.so.9") || loaded("libcudnn.so.8");
+  const bool cudnn = loaded("libcudnn.so.") || loaded("libcudnn_");  // a program may have only sub-libraries
   if (!cuda && !cudnn) return {};
   // A framework's worker processes (Python's multiprocessing, torch.compile's) import cuDNN and have nothing to tell.
   const std::string command = command_line();
@@ -121,13 +122,14 @@ std::string silence_explained(const std::function<const char*(const char*)>& get
   if (cuda) {  // a worker process that imports the framework but never uses the GPU has nothing to tell
     using Get = CUresult (*)(CUcontext*);
     void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    const auto current = reinterpret_cast<Get>(dlsym(handle, "cuCtxGetCurrent"));
+    const auto current = reinterpret_cast<Get>(symbol_in(handle, "cuCtxGetCurrent"));
     CUcontext context = nullptr;
     if (!current || current(&context) == CUDA_ERROR_NOT_INITIALIZED) return {};
   }
   if (cudnn)
-    return "convpin: 0 convolutions reached: cuDNN is loaded, but nothing was called through its linked functions "
-           "(no convolution ran, or the program looks cuDNN up with dlsym)\n";
+    return "convpin: 0 convolutions reached: cuDNN is loaded, but none of its functions was called through convpin (no "
+           "convolution ran, or the program reaches cuDNN past a preload: a library opened with RTLD_DEEPBIND, or another "
+           "tool before convpin in LD_PRELOAD that answers dlsym)\n";
   return "convpin: 0 convolutions reached: this program uses the GPU without a shared libcudnn "
          "(not used at all, or linked statically)\n";
 }

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "shim/process/device.hpp"
+#include "shim/process/rules.hpp"
 
 namespace convpin {
 namespace {
@@ -184,7 +185,7 @@ __attribute__((destructor)) void at_end() {
       log_counts();
       record(end_record(t));
     }
-    say(summary + end_line(t) + "\n");
+    say(summary + rules_summary() + end_line(t) + "\n");
   } catch (...) {
   }
 }
@@ -206,6 +207,18 @@ Runtime& runtime() noexcept {
   }
   instance.store(made, std::memory_order_release);
   return *made;
+}
+
+void watch_packs() noexcept {
+  Runtime& r = runtime();
+  if (r.pack_watchers.fetch_add(1) == 0) ++r.watches;
+}
+
+void unwatch_packs() noexcept { --runtime().pack_watchers; }
+
+void profile_done() noexcept {
+  --runtime().wanted_profiles;
+  unwatch_packs();
 }
 
 void each_problem(const std::function<void(ProblemState&)>& visit) {
@@ -230,10 +243,12 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
     if (ProblemState* known = find_problem(problem, api)) return known;
     first = last_id == 0;
     added = new ProblemState(++last_id, problem, api);
-    added->rule = match(r.settings.rules, problem, place);
+    added->place = place;
+    find_rule(*added);
     if (r.settings.profiling()) {
       added->profile = ProfileState::Wanted;
-      if (r.wanted_profiles.fetch_add(1) == 0) ++r.watches;
+      ++r.wanted_profiles;
+      watch_packs();
     }
     auto& bucket = buckets[bucket_of(problem, api)];
     added->next_in_bucket = bucket.load(std::memory_order_relaxed);

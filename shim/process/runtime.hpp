@@ -27,10 +27,13 @@ struct ProblemState {
   const ProblemId id;
   const Problem problem;
   const Api api;
-  const Rule* rule = nullptr;                 // the rule that covers it, if any
+  Place place;                                // of the first meeting
+  std::atomic<const Rule*> rule{nullptr};     // by rule_of alone: which rule covers it, if any
+  std::atomic<std::uint32_t> generation{0};   // of the rules that it was found in
   std::atomic<ProfileState> profile{ProfileState::NotWanted};
   std::atomic<std::uint64_t> calls{0};
   std::atomic<ChoiceKind> choice{ChoiceKind::LeftAlone};
+  std::atomic<bool> failure_said{false};
   std::atomic<bool> announced{false};         // its problem record is in this process's log
   ProblemState* next_in_bucket = nullptr;
 
@@ -51,6 +54,11 @@ struct ProblemState {
   std::vector<Ran> ran;
   std::string unsupported_reason;             // why the request can't be met here, said once
   std::string refused_reason;                 // why the framework did not take what we offered
+  // What the rule's policy took, best first, from a profile made once for each generation of the rules.
+  std::uint32_t decided_generation = 0;
+  std::vector<Candidate> decided;
+  std::string decided_reason;
+  bool decided_met = true;
 };
 
 struct Runtime {
@@ -61,10 +69,16 @@ struct Runtime {
   Log log;                                    // under log_lock
   std::mutex log_lock;
   std::int64_t started_unix_us = 0;
-  std::atomic<int> watches{0};                // how often wanted_profiles has risen from 0
+  std::atomic<int> pack_watchers{0};          // reasons to note what variant packs hold
+  std::atomic<int> watches{0};                // how often pack_watchers has risen from 0
   std::atomic<int> unseen_profiles{0};        // problems whose data was never seen
   std::atomic<int> wanted_profiles{0};        // problems that wait for their first execution with real data
 };
+
+// Variant packs can't be read back, and noting what is put into them costs a little: only while somebody needs it.
+void watch_packs() noexcept;
+void unwatch_packs() noexcept;
+void profile_done() noexcept;                 // one problem fewer that waits for its profile
 
 // Made at the first call; any failure inside leaves an idle runtime.
 Runtime& runtime() noexcept;

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <new>
 
+#include "shim/hooks/lookup.hpp"
+
 namespace convpin {
 namespace {
 
@@ -24,10 +26,10 @@ bool complete(Driver& out, LookUp look_up) {
 bool find_driver(const Library& library, Driver& out) {
   using StandIn = void* (*)(const char*);
   if (library.handle)  // before libcuda: a stand-in's buffers are not the GPU's
-    if (auto* stand_in = reinterpret_cast<StandIn>(dlsym(library.handle, "cudnnStandinDriver")))
+    if (auto* stand_in = reinterpret_cast<StandIn>(symbol_in(library.handle, "cudnnStandinDriver")))
       return complete(out, stand_in);
   void* cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  return cuda && complete(out, [&](const char* name) { return dlsym(cuda, name); });
+  return cuda && complete(out, [&](const char* name) { return symbol_in(cuda, name); });
 }
 
 // The CUDA runtime keeps a last error of its own (cudaPeekAtLastError): a failed candidate must not leave one. With
@@ -41,8 +43,8 @@ LastError runtime_last_error() {
   LastError result;
   for (const char* name : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
     if (void* handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) {
-      LastError found{reinterpret_cast<int (*)()>(dlsym(handle, "cudaPeekAtLastError")),
-                      reinterpret_cast<int (*)()>(dlsym(handle, "cudaGetLastError"))};
+      LastError found{reinterpret_cast<int (*)()>(symbol_in(handle, "cudaPeekAtLastError")),
+                      reinterpret_cast<int (*)()>(symbol_in(handle, "cudaGetLastError"))};
       if (found.peek && found.take) {
         result = found;
         break;

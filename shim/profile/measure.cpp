@@ -9,6 +9,7 @@
 
 #include "shim/model/record.hpp"
 #include "shim/process/runtime.hpp"
+#include "shim/profile/buffer.hpp"
 #include "shim/profile/compare.hpp"
 
 namespace convpin {
@@ -30,28 +31,6 @@ bool over_budget(Clock::time_point turn_began) {
   return spent_seconds() + now > runtime().settings.profile_budget_s;
 }
 thread_local Clock::time_point turn_began;
-
-// Stream-ordered device memory of ours.
-class Buffer {
- public:
-  Buffer(const Driver& driver, CUstream stream, std::size_t bytes) : driver_(driver), stream_(stream) {
-    if (bytes > 0 && driver.allocate(&address_, bytes, stream) != CUDA_SUCCESS) address_ = 0, failed_ = true;
-  }
-  ~Buffer() {
-    if (address_) driver_.release(address_, stream_);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  bool failed() const { return failed_; }
-  CUdeviceptr address() const { return address_; }
-  void* pointer() const { return reinterpret_cast<void*>(address_); }
-
- private:
-  const Driver& driver_;
-  CUstream stream_;
-  CUdeviceptr address_ = 0;
-  bool failed_ = false;
-};
 
 class Event {
  public:
@@ -130,6 +109,7 @@ class Run {
       return refuse(c, CandidateStatus::Unsupported, subject_.why(status));
     if (driver_.synchronize(subject_.stream) != CUDA_SUCCESS)
       return refuse(c, CandidateStatus::Unsupported, "the GPU reported an error");
+    if (subject_.count_kernels) c.kernels = subject_.count_kernels([&] { return attempt.run(pointers, workspace.pointer()); });
     compare_output(*outputs.front(), c);
     return time(attempt, c, pointers, workspace.pointer());
   }

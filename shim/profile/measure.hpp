@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct Subject {
   std::vector<std::function<Attempt()>> attempts;
   std::function<void(const Candidate&)> about_to_try;   // before each first launch: explains a crash inside cuDNN
   std::function<std::string(cudnnStatus_t)> why;        // words for a failing launch
+  // How many kernels one run launches, nothing if that can't be found out; may be empty.
+  std::function<std::optional<int>(const std::function<cudnnStatus_t()>&)> count_kernels;
 };
 
 // Whether work may be measured on `stream` now: no capture is under way there. Any answer of the driver but a clean

@@ -1,220 +1,204 @@
-"""Every forward algorithm 0-7 through stock PyTorch, by both of its convolution paths, with cudnn.benchmark off and on.
+"""Every algorithm of the three operations through stock PyTorch: set or refused, and whether that is true.
 
-For each: what convpin's log says ran, the kernels that torch.profiler saw, and the error against float64. It fails if
-"set" did not launch the algorithm's kernels, if an output is out of bounds, if anything is neither set nor refused, or
-if a refusal is not confirmed by running the same thing directly, without convpin and without PyTorch's convolution.
+    python3 pytorch_matrix.py [--paths graph legacy] [--filters 3x3 ...] [--out pytorch_matrix.md]
+
+One process for each algorithm number, which CONV_FWD_ALGO, CONV_BWD_DATA_ALGO and CONV_BWD_FILTER_ALGO all name, runs all
+problems of pytorch_calls.py. Then cudnn_direct, without convpin and without PyTorch's convolutions, runs the engine that
+the log names (its kernels must be those that torch.profiler saw under PyTorch), and for each refusal every engine that
+the algorithm stands for (none may run). It fails for each of: "set" with other kernels than that, or of another
+algorithm; a result out of its bound; neither set nor refused; a refusal of what runs directly.
 """
 import argparse
 import concurrent.futures
-import itertools
 import json
 import pathlib
-import re
+import sys
 import tempfile
+import time
 
 import runs
+from cudnn_direct import OPERATIONS
+from matrix_report import ENGINES, report
+from pytorch_calls import FILTERS, LAYOUTS, Convolution, convolutions
 
-# (kind of arithmetic, torch dtype, batch): a batch of its own, so that TF32 on and off are different problems.
-KINDS = [("tf32", "float32", 32), ("float", "float32", 31), ("half", "float16", 32)]
-FILTERS = [3, 5]
-LAYOUTS = ["nchw", "nhwc"]
-COMBOS = list(itertools.product(KINDS, FILTERS, LAYOUTS))
-CASES = [("graph", False), ("graph", True), ("legacy", False), ("legacy", True)]
+VARIABLES = {"forward": "CONV_FWD_ALGO", "backward_data": "CONV_BWD_DATA_ALGO", "backward_filter": "CONV_BWD_FILTER_ALGO"}
 
-# The kernels of each algorithm (measured with tests/gpu/algorithm_table.py). On the legacy API the library itself runs
-# another kernel where the algorithm's own does not take the problem; those are listed apart.
-KERNELS = {
-    0: r"implicit_convolve_[sd]gemm|convolve_common_engine",
-    1: r"implicit_gemm|fprop|precomputed_convolve|cutlass.*gemm|nvjet",
-    2: r"explicit_convolve_[sd]gemm",
-    3: r"conv2d_grouped_direct",
-    4: r"fft2d",
-    5: r"fft2d|fft1d",
-    6: r"winograd(?!_nonfused)",
-    7: r"winograd_nonfused|winogradForward",
-}
-LEGACY_KERNELS = {**KERNELS, 2: KERNELS[2] + r"|conv2d_grouped_direct"}
+# What PyTorch's own filter, or convpin for an algorithm by number, keeps from running: notes that exclude an engine.
+EXCLUDED = {"fp32": {"TENSOR_CORE", "DOWN_CONVERT_INPUTS"}, "other": {"DOWN_CONVERT_INPUTS"}}
+# Math types that PyTorch gives to legacy calls.
+MATHS = {"fp32": ["FMA"], "tf32": ["DEFAULT"], "fp16": ["DEFAULT", "TENSOR_OP"], "bf16": ["DEFAULT", "TENSOR_OP"]}
 
 
-def inputs(kind, size, layout, torch):
-    name, dtype, batch = kind
-    generator = torch.Generator(device="cuda").manual_seed(size)
-    memory = torch.channels_last if layout == "nhwc" else torch.contiguous_format
-    draw = lambda *shape: torch.randn(*shape, device="cuda", generator=generator).to(getattr(torch, dtype)).to(memory_format=memory)
-    return draw(batch, 64, 56, 56), draw(64, 64, size, size)
-
-
-def problem_text(kind, size, layout):
-    pad = size // 2
-    return (f"forward x=[{kind[2]},64,56,56] w=[64,64,{size},{size}] {'half' if kind[0] == 'half' else 'float'} {layout} "
-            f"pad={pad},{pad} stride=1,1 dilation=1,1 groups=1")
-
-
-def worker(benchmark):
-    """One process: all combos, one JSON line each with the kernels of the second call and its error."""
+def worker(filters):
+    """Under the library: every problem of every operation; a JSON line each, with its error and its kernels."""
     import torch
-    from torch.profiler import ProfilerActivity, profile
-    torch.backends.cudnn.benchmark = benchmark
-    for kind, size, layout in COMBOS:
-        torch.backends.cudnn.allow_tf32 = kind[0] == "tf32"
-        x, w = inputs(kind, size, layout, torch)
-        first = torch.nn.functional.conv2d(x, w, padding=size // 2)
-        torch.cuda.synchronize()
-        with profile(activities=[ProfilerActivity.CUDA]) as seen:
-            second = torch.nn.functional.conv2d(x, w, padding=size // 2)
-            torch.cuda.synchronize()
-        with torch.backends.cudnn.flags(enabled=False):
-            reference = torch.nn.functional.conv2d(x.double(), w.double(), padding=size // 2)
-        error = ((second.double() - reference).abs().max() / reference.abs().max()).item()
-        print(json.dumps({"problem": problem_text(kind, size, layout), "kind": kind[0], "error": error,
-                          "kernels": runs.kernels_of(seen.events()),
-                          "equal": torch.equal(first, second)}), flush=True)
+    lines, functions, wanted, references = [], [], convolutions(filters), {}
+    for c in wanted:
+        tensors = c.tensors()
+        if c.layout == LAYOUTS[0]:
+            references = c.references(*tensors)
+        for operation in OPERATIONS:
+            def function(c=c, operation=operation, tensors=tensors):
+                return c.call(operation, *tensors)
+            exact = references[operation]
+            error = ((function().double() - exact).abs().max() / exact.abs().max()).item()
+            lines.append({"key": [operation, c.filter, c.kind, c.layout], "error": error})
+            functions.append(function)
+    torch.cuda.synchronize()
+    for line, names in zip(lines, runs.names_of_each(functions)):
+        print(json.dumps({**line, "kernels": names}))
 
 
-def run_case(algorithm, api, benchmark, folder):
-    log = pathlib.Path(folder) / f"{algorithm}-{api}-{int(benchmark)}.jsonl"
-    env = {"CONVPIN_LOG": str(log)}
-    if algorithm is not None:
-        env["CONV_FWD_ALGO"] = str(algorithm)
-    if api == "legacy":
+def run_algorithm(algorithm, path, filters, folder):
+    """{(operation, filter, kind, layout): {"error", "kernels", "choice"}} of one process, or its error text."""
+    log = pathlib.Path(folder) / f"{algorithm}-{path}.jsonl"
+    env = {"CONVPIN_LOG": str(log), "CONVPIN_PROFILE": "off"}
+    env |= {name: str(algorithm) for operation, name in VARIABLES.items() if algorithm in ENGINES[operation]}
+    if path == "legacy":
         env["TORCH_CUDNN_V8_API_DISABLED"] = "1"
-    status, out, err = runs.python("pytorch_matrix.py", "--worker", *(["--benchmark"] if benchmark else []), env=env)
+    status, out, err = runs.python("pytorch_matrix.py", "--worker", "--filters", *filters, env=env, timeout=300)
     if status != 0:
-        return algorithm, api, benchmark, None, None, err[-2000:]
-    seen = {r["problem"]: r for r in map(json.loads, out.splitlines())}
-    # With benchmark every plan that is timed leaves a choice; the one that stays is called most.
-    choices, calls = {}, {}
-    for r in runs.read_log(log):
-        if r["type"] == "choice":
-            choices.setdefault(r["problem"], {})[r["ran"]] = r
-        if r["type"] == "count":
-            calls[r["problem"], r["ran"]] = r["calls"]
-    choices = {problem: max(ways.values(), key=lambda r: calls.get((problem, r["ran"]), 0)) for problem, ways in choices.items()}
-    return algorithm, api, benchmark, seen, choices, err
+        return err[-2000:]
+    choices = {r["problem"]: r for r in runs.read_log(log) if r["type"] == "choice"}
+    cells = {}
+    for line in map(json.loads, out.splitlines()):
+        operation, *which = line["key"]
+        if algorithm in ENGINES[operation]:
+            cells[operation, *which] = {**line, "choice": choices.get(Convolution(*which).text(operation))}
+    return cells
 
 
-# The engines of each algorithm, as shim/model/algorithm.cpp has them.
-ENGINES = {0: [28], 1: [1, 22, 23, 27, 35, 38, 41, 45, 46, 47, 48, 57, 58, 62, 67, 70], 2: [2], 3: [0], 4: [3], 5: [4], 6: [12], 7: [6]}
+def direct_worker(file):
+    """Without the library: tasks {"key", "path", "algorithm", "ran", "math"}, a JSON line each.
+
+    With "ran" (an engine's tag, or an algorithm of the legacy API) its kernels; without, what of the algorithm runs.
+    """
+    import torch
+    import cudnn_direct
+    cudnn = cudnn_direct.Cudnn()
+    tasks = json.loads(pathlib.Path(file).read_text())
+    tensors, functions, named = {}, [], []
+
+    def prepared(task):
+        """[(name, function)] of what the task asks for."""
+        operation, *which = task["key"]
+        c = Convolution(*which)
+        problem = c.problem.__class__(**{**vars(c.problem), "operation": operation})
+        if c not in tensors:
+            tensors.clear()   # tasks are sorted
+            tensors[c] = c.tensors()
+        xwy = [t.clone() if i == problem.written else t for i, t in enumerate(tensors[c])]
+        excluded = EXCLUDED.get(c.kind, EXCLUDED["other"])
+        if task["path"] == "legacy":
+            for math in [task["math"]] if task["ran"] else MATHS[c.kind]:
+                yield f"{task['algorithm']} {math}", lambda: legacy(problem, math, task["algorithm"], xwy)
+            return
+        graph = cudnn_direct.ConvolutionGraph(cudnn, problem)
+        tags = [task["ran"]] if task["ran"] else [f"eng{e}" for e in ENGINES[operation][task["algorithm"]][0]]
+        for tag in tags:
+            yield tag, lambda: engine(graph, tag, excluded if not task["ran"] else set(), xwy)
+
+    def bound(size, bind, xwy):
+        return bind(*xwy, torch.empty(size, device="cuda", dtype=torch.uint8) if size else None)
+
+    def legacy(problem, math, algorithm, xwy):
+        call = cudnn_direct.LegacyConvolution(cudnn, problem, math)
+        return bound(call.workspace(algorithm), lambda *tensors: call.bind(algorithm, *tensors), xwy)
+
+    def engine(graph, tag, excluded, xwy):
+        index, knobs = runs.parse_tag(tag)
+        configuration = graph.configuration(index, knobs)
+        if excluded & set(configuration.numerical_notes()):
+            return None
+        plan = graph.plan(configuration)
+        return bound(plan.workspace, plan.bind, xwy)
+
+    for task in tasks:
+        answer = {"key": task["key"], "path": task["path"], "algorithm": task["algorithm"], "ran": [], "kernels": None, "error": ""}
+        for name, make in prepared(task):
+            try:
+                run = make()
+                if run is None:
+                    continue
+                run()
+                torch.cuda.synchronize()
+                answer["ran"].append(name)
+                if task["ran"]:
+                    functions.append(run)
+                    named.append(answer)
+            except cudnn_direct.CudnnError as error:
+                answer["error"] = str(error)
+        if not task["ran"]:
+            print(json.dumps(answer))
+        elif not answer["ran"]:
+            print(json.dumps(answer))
+        if len(functions) >= 24 or task is tasks[-1]:   # workspaces are kept until then
+            for each, names in zip(named, runs.names_of_each(functions)):
+                print(json.dumps({**each, "kernels": names}))
+            functions.clear()
+            named.clear()
 
 
-class Direct:
-    """Whether an algorithm runs when it is called directly: no convpin, no framework. Remembers its answers."""
+def run_direct(tasks, jobs, folder):
+    """{(path, algorithm, operation, filter, kind, layout): answer of direct_worker}, and what failed."""
+    answers, failures = {}, []
+    order = sorted(tasks, key=lambda t: (t["key"][1:], t["key"][0]))
+    share = -(-len(order) // jobs) or 1
 
-    def __init__(self):
-        import cudnn_direct
-        self.module, self.cudnn, self.answers = cudnn_direct, cudnn_direct.Cudnn(), {}
-
-    def __call__(self, api, algorithm, kind, size, layout):
-        key = (api, algorithm, kind[0], size, layout)
-        if key not in self.answers:
-            problem = self.module.Problem(kind[2], 64, (56, 56), 64, (size, size), pad=size // 2, layout=layout,
-                                          dtype="half" if kind[0] == "half" else "float")
-            self.answers[key] = (self.legacy if api == "legacy" else self.graph)(algorithm, problem, kind)
-        return self.answers[key]
-
-    def runs(self, prepare, problem, kind):
-        import torch
-        x, w = inputs(kind, problem.window[0], problem.layout, torch)
-        y = torch.empty(problem.shapes()[2], device="cuda", dtype=x.dtype)
-        try:
-            size, bind = prepare()
-            workspace = torch.empty(size, device="cuda", dtype=torch.uint8) if size else None
-            bind(x, w, y, workspace)()
-            torch.cuda.synchronize()
-            return True
-        except self.module.CudnnError:
-            return False
-
-    def graph(self, algorithm, problem, kind):
-        graph = self.module.ConvolutionGraph(self.cudnn, problem)
-
-        def prepare(engine):
-            plan = graph.plan(graph.configuration(engine))
-            return plan.workspace, plan.bind
-        return any(self.runs(lambda: prepare(engine), problem, kind) for engine in ENGINES[algorithm])
-
-    def legacy(self, algorithm, problem, kind):
-        def prepare(math):
-            call = self.module.LegacyConvolution(self.cudnn, problem, math)
-            return call.workspace(algorithm), lambda *tensors: call.bind(algorithm, *tensors)
-        maths = {"tf32": ["DEFAULT"], "float": ["FMA"], "half": ["DEFAULT", "TENSOR_OP"]}[kind[0]]
-        return any(self.runs(lambda: prepare(math), problem, kind) for math in maths)
+    def one(start):
+        file = pathlib.Path(folder) / f"tasks-{start}.json"
+        file.write_text(json.dumps(order[start:start + share]))
+        return runs.python("pytorch_matrix.py", "--direct", file, preload=False, timeout=300)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for status, out, err in pool.map(one, range(0, len(order), share)):
+            if status:
+                failures.append(f"the direct runs failed: {err[-2000:]}")
+            for line in map(json.loads, out.splitlines()):
+                answers[line["path"], line["algorithm"], *line["key"]] = line
+    return answers, failures
 
 
-def judge(algorithm, api, kind, size, seen, choice, direct):
-    """('set' | 'refused', remark, wrong) for one cell."""
-    expected = (LEGACY_KERNELS if api == "legacy" else KERNELS)[algorithm]
-    wrong = []
-    ran = choice["ran"] if choice else ""
-    winograd = 7 if ran.startswith("7 ") or re.match(r"eng6(_|$)", ran) else None   # also where it is PyTorch's own choice
-    if seen["error"] > runs.bound(kind[0], 64 * size * size, winograd, size):
-        wrong.append(f"error {seen['error']:.1e}")
+def task_for(path, algorithm, key, cell):
+    """What is to be run directly for a cell; None where there is nothing to compare with."""
+    choice = cell["choice"]
     if choice is None:
-        return "?", "no choice in the log", wrong + ["no choice in the log"]
+        return None
+    ran, math = None, None
     if choice["choice"] == "set":
-        if not any(re.search(expected, k) for k in seen["kernels"]):
-            wrong.append("kernels " + ", ".join(k[:60] for k in seen["kernels"]))
-        return "set", ran, wrong
-    if direct():
-        wrong.append("refused, but it runs directly: " + (choice["reason"] or ""))
-    return "refused", choice["reason"] or "", wrong
+        ran = choice["ran"] if path == "graph" else str(algorithm)
+        math = (choice["math_type"] or "DEFAULT").removesuffix("_MATH")
+    return {"key": list(key), "path": path, "algorithm": algorithm, "ran": ran, "math": math}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--worker", action="store_true")
-    parser.add_argument("--benchmark", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--direct", help=argparse.SUPPRESS)
+    parser.add_argument("--paths", nargs="+", default=["graph"], choices=["graph", "legacy"], help="PyTorch's ways to cuDNN (graph)")
+    parser.add_argument("--filters", nargs="+", default=list(FILTERS), choices=list(FILTERS))
+    parser.add_argument("--algorithms", nargs="+", type=int, default=list(range(8)))
     parser.add_argument("--out", default="pytorch_matrix.md")
     parser.add_argument("--jobs", type=int, default=4)
     options = parser.parse_args()
     if options.worker:
-        return worker(options.benchmark)
+        return worker(options.filters)
+    if options.direct:
+        return direct_worker(options.direct)
 
-    direct, failures, refusals, cells = Direct(), [], {}, {}
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(lambda job: run_case(*job, folder),
-                                [(a, api, b) for a in range(8) for api, b in CASES]))
-    for algorithm, api, benchmark, seen, choices, err in results:
-        if seen is None:
-            failures.append(f"{algorithm} {api} benchmark={benchmark}: the program failed: {err}")
-            continue
-        for kind, size, layout in COMBOS:
-            text = problem_text(kind, size, layout)
-            answer, remark, wrong = judge(algorithm, api, kind, size, seen[text], choices.get(text),
-                                          lambda: direct(api, algorithm, kind, size, layout))
-            cells[algorithm, api, benchmark, kind[0], size, layout] = answer, seen[text]["error"], remark
-            if answer == "refused":
-                refusals.setdefault((algorithm, api, re.sub(r"^eng\d+[^:]*: ", "", remark)), []).append(f"{kind[0]} {size}x{size} {layout}")
-            failures += [f"{algorithm} {api} benchmark={benchmark} {text}: {w}" for w in wrong]
-
-    with open(options.out, "w") as out:
-        out.write(f"Measured {runs.versions()}; `tests/gpu/pytorch_matrix.py`\n\n")
-        heads = [f"{kind[0]} {size}×{size} {layout}" for kind, size, layout in COMBOS]
-        out.write("| algorithm | path | benchmark | " + " | ".join(heads) + " |\n|" + " --- |" * (len(heads) + 3) + "\n")
-        def row(a, api, b):
-            found = [cells.get((a, api, b, k[0], size, layout), ("failed", 0, "")) for k, size, layout in COMBOS]
-            return [f"set, {c[2].split('_')[0].split(' ')[0]}" if c[0] == "set" else c[0] for c in found]
-        for a in range(8):
-            for api in ("graph", "legacy"):
-                off, on = row(a, api, False), row(a, api, True)
-                for benchmark, found in ([("off and on", off)] if off == on else [("off", off), ("on", on)]):
-                    out.write(f"| {a} | {api} | {benchmark} | " + " | ".join(found) + " |\n")
-        out.write("\nRefused, with the reason; each confirmed by running it directly:\n\n")
-        for (a, api, reason), where in sorted(refusals.items()):
-            out.write(f"- {a}, {api}: {reason}: {', '.join(sorted(set(where)))}\n")
-        worst = {}
-        for (a, api, b, kind, size, _), (answer, error, _) in cells.items():
-            key = kind, size, a if a == 7 and answer == "set" else None
-            if answer != "set":
-                continue
-            worst[key] = max(worst.get(key, 0), error)
-        out.write("\nWorst max\\|out − ref\\| / max\\|ref\\| against float64, and its bound:\n\n| arithmetic | filter | algorithm | worst | bound |\n| --- | --- | --- | --- | --- |\n")
-        for (kind, size, a), error in sorted(worst.items(), key=str):
-            out.write(f"| {kind} | {size}×{size} | {'7 WINOGRAD_NONFUSED' if a else 'all others'} | {error:.1e} | {runs.bound(kind, 64 * size * size, a, size):.1e} |\n")
-        out.write(f"\n{len(cells)} cells, {sum(c[0] == 'set' for c in cells.values())} set, "
-                  f"{sum(c[0] == 'refused' for c in cells.values())} refused, {len(failures)} failures\n")
-        out.writelines(f"- FAILED {f}\n" for f in failures)
-    print(open(options.out).read()[-3000:])
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            names = [(a, path) for path in options.paths for a in options.algorithms]
+            done = pool.map(lambda name: run_algorithm(*name, options.filters, folder), names)
+            results = {(path, a): cells for (a, path), cells in zip(names, done)}
+        print(f"PyTorch: {time.monotonic() - start:.0f} s", file=sys.stderr)
+        tasks = [task_for(path, a, key, cell) for (path, a), cells in results.items() if not isinstance(cells, str)
+                 for key, cell in cells.items()]
+        answers, failures = run_direct([task for task in tasks if task], options.jobs, folder)
+    lines = report(options.paths, options.filters, results, answers, failures, time.monotonic() - start)
+    text = "\n".join([f"Measured {runs.versions()}; `tests/gpu/pytorch_matrix.py`", *lines, ""])
+    pathlib.Path(options.out).write_text(text)
+    print(text[-6000:])
     return 1 if failures else 0
 
 

@@ -10,26 +10,26 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY = pathlib.Path(os.environ.get("CONVPIN_LIBRARY", ROOT / "build/release/libconvpin.so"))
 
-# Unit roundoff of the arithmetic that may be used, and of the stored output.
-ROUNDOFF = {"float": 2.0**-24, "tf32": 2.0**-11, "half": 2.0**-11, "bfloat16": 2.0**-8, "double": 2.0**-53}
+# Unit roundoff of what may be rounded: an operand (TF32's products take 11 bits of it) or the stored result.
+ROUNDOFF = {"fp32": 0, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8, "fp64": 0}
+
+# Winograd's transforms magnify rounding errors; their matrices' entries grow with the tile. cuDNN's own calls, made directly,
+# reach 4.3e-5 for 3x3 and 1.8e-2 for 5x5 filters (tests/gpu/algorithm_table.py, all three operations, H200).
+WINOGRAD = {3: 2e-4, 5: 4e-2}
 
 
-# How much Winograd's transforms magnify a rounding error: their matrices' entries grow with the tile. cuDNN's own calls,
-# made directly, show it too (tests/gpu/algorithm_table.py: 7.8e-6 for fp32 3x3, 6.6e-3 for fp32 5x5 on an H200).
-WINOGRAD = {3: 4, 5: 4096}
-
-
-def bound(kind, crs, algorithm=None, size=None):
+def bound(kind, length, winograd=None):
     """Largest accepted max|out - ref| / max|ref| for inputs drawn from a normal distribution.
 
-    A sum of C*R*S products of operands rounded to u: the errors add up like a random walk, u * sqrt(CRS) relative to
-    one product, and max|ref| is about 4 * sqrt(CRS) products; FFT transforms first and loses a further factor.
-    16 * u * (1 + sqrt(CRS) / 8) covers all of them and is far below any wrong result (of order 1). Storing half or
-    bfloat16 adds one rounding, which is within it. Half's transforms are computed in float.
+    Each element sums `length` products. Accumulated in fp32 their errors add up like a random walk, sqrt(length) roundings
+    of one product, where max|ref| is about 4 * sqrt(length) products; FFT loses a further factor: 16 * 2^-24 *
+    (1 + sqrt(length) / 8) covers both. Operands rounded to TF32, and results stored in half or bfloat16 (by some kernels
+    several times, since they add up atomically), add a few roundings of that type: 8 are allowed. All is far below a wrong
+    result, which is of order 1. `winograd`: the filter's size where such a kernel ran.
     """
-    if algorithm == 7:
-        return max(bound(kind, crs), bound("float", crs) * WINOGRAD[size])
-    return 16 * ROUNDOFF[kind] * (1 + math.sqrt(crs) / 8)
+    unit = 2.0**-53 if kind == "fp64" else 2.0**-24
+    allowed = 16 * unit * (1 + math.sqrt(length) / 8) + 8 * ROUNDOFF[kind]
+    return max(allowed, WINOGRAD[3 if winograd <= 3 else 5]) if winograd else allowed
 
 
 def child(argv, preload=True, env=None, timeout=120):
@@ -66,6 +66,27 @@ def versions():
     import torch
     return (f"{datetime.date.today()}, {torch.cuda.get_device_name()}, cuDNN {torch.backends.cudnn.version()}, "
             f"PyTorch {torch.__version__}")
+
+
+def parse_tag(tag):
+    """(38, {2: 1, 13: 0}) of "eng38_k2=1_k13=0"; knobs None where there are none, for the engine's own."""
+    import re
+    index = int(re.match(r"eng(\d+)", tag)[1])
+    return index, {int(k): int(v) for k, v in re.findall(r"_k(\d+)=(-?\d+)", tag)} or None
+
+
+def names_of_each(functions):
+    """cudnn_direct.kernels_of_each without memory operations; a session that loses events is halved."""
+    from cudnn_direct import kernels_of_each
+    if not functions:
+        return []
+    try:
+        return [[n for n in names if not n.startswith(("Memset", "Memcpy"))] for names in kernels_of_each(functions)]
+    except RuntimeError:
+        if len(functions) == 1:
+            raise
+        middle = len(functions) // 2
+        return names_of_each(functions[:middle]) + names_of_each(functions[middle:])
 
 
 def kernels_of(events):

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,10 @@ class Child:
 
     def warnings(self):
         return [line for line in self.stderr.splitlines() if line.startswith("convpin: warning:")]
+
+    def engines(self):
+        """What ran, by the programs' own words: {"eng2", "algo2"}."""
+        return set(re.findall(r"\b(eng\d+|algo\d+)", self.stdout))
 
     def executed(self):
         """The engines (without knobs) or algorithms that ran, in order, each once where it repeats."""
@@ -136,6 +141,20 @@ class Case(unittest.TestCase):
         if child.log:
             self.check_log(child.log)
         return child
+
+    def three_runs(self, *arguments, **more):
+        """Bare, preloaded with nothing asked, and pinned to 2: reached, and nothing else changed."""
+        bare = self.bare(*arguments, **more)
+        self.assertEqual(bare.status, 0, bare.stderr)
+        idle = self.preloaded(*arguments, log=None, **more)
+        self.assertEqual((idle.trace, idle.stderr), (bare.trace, bare.stderr))
+        self.assertNotIn("eng2", bare.engines())  # the negative control: what is pinned below is not what runs anyway
+        pinned = self.preloaded(*arguments, same=False, log="log-%p.jsonl", CONV_FWD_ALGO="2", CONVPIN_PROFILE="off", **more)
+        self.assertEqual({how for _, _, how in pinned.trace}, {"im2col_gemm"}, pinned.stderr)
+        self.assertEqual(len(pinned.trace), len(bare.trace))
+        self.assertLessEqual(pinned.engines(), {"eng2", "algo2"})
+        self.assertNotIn("warning", pinned.stderr)
+        return pinned
 
     TYPES = {"header", "problem", "try", "candidate", "query", "choice", "count", "end"}
 

@@ -1,53 +1,20 @@
-// The handle and the backend (graph) API. Descriptors are the real library's own, handed through; the
-// stand-in keeps the application's handle from them, gives them a device's properties instead, and
-// watches variant packs, which can't be read back.
+// The handle and the backend (graph) API's descriptors. They are the real library's own, handed through; the
+// stand-in keeps the application's handle from them, gives them a device's properties instead, and watches
+// plans and variant packs, which can't be read back.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <memory>
-#include <mutex>
-#include <unordered_map>
 
 #include "tests/standin/faults.hpp"
 #include "tests/standin/graph.hpp"
 #include "tests/standin/handle.hpp"
 #include "tests/standin/real.hpp"
+#include "tests/standin/watched.hpp"
 
 namespace standin {
 namespace {
-
-using Descriptor = cudnnBackendDescriptor_t;
-
-struct VariantPack {
-  std::vector<std::int64_t> ids;
-  std::vector<void*> pointers;
-  void* workspace = nullptr;
-};
-
-// What is remembered of an application's descriptor, from Create to Destroy.
-struct Watched {
-  cudnnBackendDescriptorType_t type;
-  bool finalized = false;
-  std::shared_ptr<VariantPack> pack;
-  Descriptor engine_config = nullptr;  // of a plan,
-  std::string json;                    // or what it is restored from
-  std::shared_ptr<const Plan> plan;    // once executed
-};
-
-std::mutex watched_mutex;
-std::unordered_map<Descriptor, Watched>& watched() {
-  static auto* const map = new std::unordered_map<Descriptor, Watched>;  // outlives every destructor
-  return *map;
-}
-
-template <typename Use>
-void with_watched(Descriptor descriptor, Use use) {
-  const std::lock_guard lock(watched_mutex);
-  const auto found = watched().find(descriptor);
-  if (found != watched().end()) use(found->second);
-}
 
 std::string read_device_json() {
   const char* path = std::getenv("STANDIN_DEVICE_JSON");
@@ -206,17 +173,13 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptor
                                    &device);
   }
   if (type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR || type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
-    const std::lock_guard lock(watched_mutex);
-    watched()[*descriptor] = Watched{type, false, std::make_shared<VariantPack>(), nullptr, {}, nullptr};
+    watch(*descriptor, type);
   }
   return status;
 }
 
 STANDIN_EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(Descriptor descriptor) {
-  {
-    const std::lock_guard lock(watched_mutex);
-    watched().erase(descriptor);  // first: the address is used again at once
-  }
+  forget(descriptor);  // first: the address is used again at once
   return real::cudnnBackendDestroyDescriptor(descriptor);
 }
 
@@ -257,50 +220,5 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendFinalize(Descriptor descriptor) {
     return refuse(CUDNN_STATUS_NOT_SUPPORTED, "STANDIN_FAIL_PLAN");
   const cudnnStatus_t status = real::cudnnBackendFinalize(descriptor);
   if (status == CUDNN_STATUS_SUCCESS) with_watched(descriptor, [](Watched& w) { w.finalized = true; });
-  return status;
-}
-
-STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, Descriptor descriptor,
-                                                 Descriptor variant_pack) {
-  if (!is_handle(handle)) return refuse(CUDNN_STATUS_BAD_PARAM, "not a handle of cudnnCreate");
-  std::shared_ptr<const Plan> plan;
-  std::shared_ptr<VariantPack> pack;
-  bool plan_finalized = false;
-  with_watched(descriptor, [&](const Watched& w) {
-    plan_finalized = w.finalized && w.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
-    plan = w.plan;
-  });
-  with_watched(variant_pack, [&](const Watched& w) {
-    if (w.finalized && w.type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) pack = w.pack;
-  });
-  if (!plan_finalized || pack == nullptr) {
-    return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
-                  "needs a finalized plan and a finalized variant pack");
-  }
-  if (plan == nullptr) {
-    std::string reason;
-    std::optional<Plan> read = read_plan(descriptor, reason);
-    if (!read) return refuse(CUDNN_STATUS_NOT_SUPPORTED, reason);
-    plan = std::make_shared<const Plan>(std::move(*read));
-    with_watched(descriptor, [&](Watched& w) { w.plan = plan; });
-  }
-  if (plan->workspace > 0 && pack->workspace == nullptr) {
-    return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the plan needs a workspace");
-  }
-  const std::string engine = "eng" + std::to_string(plan->engine);
-  const Operation operation = plan->graph.operation();
-  if (const cudnnStatus_t fault = injected_fault(operation, engine); fault != CUDNN_STATUS_SUCCESS)
-    return fault;
-  const auto memory = [&](std::int64_t id) -> void* {
-    for (std::size_t i = 0; i < std::min(pack->ids.size(), pack->pointers.size()); ++i) {
-      if (pack->ids[i] == id) return pack->pointers[i];
-    }
-    return nullptr;
-  };
-  const Algorithm algorithm = algorithm_of_engine(plan->pattern, plan->engine);
-  const std::size_t size = static_cast<std::size_t>(std::max<std::int64_t>(plan->workspace, 0));
-  const cudnnStatus_t status =
-      evaluate(plan->graph, algorithm, memory, {static_cast<std::byte*>(pack->workspace), size});
-  if (status == CUDNN_STATUS_SUCCESS) trace("graph", operation, engine, algorithm);
   return status;
 }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tests/standin/cuda_graph.hpp"
 #include "tests/standin/forward.hpp"
 #include "tests/standin/handle.hpp"
 
@@ -201,6 +202,15 @@ CUresult device_bus_id(char* id, int length, CUdevice) {
   return CUDA_SUCCESS;
 }
 
+// There are no streams to make and no graphs to capture into on the CPU.
+CUresult stream_create(CUstream*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult stream_destroy(CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult begin_capture(CUstream, CUstreamCaptureMode) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult end_capture(CUstream, CUgraph*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult graph_nodes(CUgraph, CUgraphNode*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult node_type(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult graph_destroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
+
 struct Entry {
   std::string_view name;
   const void* function;
@@ -228,6 +238,13 @@ const Entry* driver_entry(std::string_view name) {
       STANDIN_DRIVER("cuMemGetInfo_v2", cuMemGetInfo, memory_info),
       STANDIN_DRIVER("cuStreamIsCapturing", cuStreamIsCapturing, is_capturing),
       STANDIN_DRIVER("cuStreamSynchronize", cuStreamSynchronize, synchronize),
+      STANDIN_DRIVER("cuStreamCreate", cuStreamCreate, stream_create),
+      STANDIN_DRIVER("cuStreamDestroy_v2", cuStreamDestroy, stream_destroy),
+      STANDIN_DRIVER("cuStreamBeginCapture_v2", cuStreamBeginCapture, begin_capture),
+      STANDIN_DRIVER("cuStreamEndCapture", cuStreamEndCapture, end_capture),
+      STANDIN_DRIVER("cuGraphGetNodes", cuGraphGetNodes, graph_nodes),
+      STANDIN_DRIVER("cuGraphNodeGetType", cuGraphNodeGetType, node_type),
+      STANDIN_DRIVER("cuGraphDestroy", cuGraphDestroy, graph_destroy),
       STANDIN_DRIVER("cuThreadExchangeStreamCaptureMode", cuThreadExchangeStreamCaptureMode,
                      exchange_capture_mode),
       STANDIN_DRIVER("cuCtxGetDevice", cuCtxGetDevice, current_device),
@@ -238,6 +255,11 @@ const Entry* driver_entry(std::string_view name) {
       STANDIN_DRIVER("cuDriverGetVersion", cuDriverGetVersion, driver_version),
       STANDIN_DRIVER("cuDeviceTotalMem_v2", cuDeviceTotalMem, device_memory),
       STANDIN_DRIVER("cuDeviceGetPCIBusId", cuDeviceGetPCIBusId, device_bus_id),
+      STANDIN_DRIVER("cuGraphCreate", cuGraphCreate, graph_create),
+      STANDIN_DRIVER("cuGraphDestroy", cuGraphDestroy, graph_destroy),
+      STANDIN_DRIVER("cuGraphInstantiateWithFlags", cuGraphInstantiate, graph_instantiate),
+      STANDIN_DRIVER("cuGraphExecDestroy", cuGraphExecDestroy, graph_exec_destroy),
+      STANDIN_DRIVER("cuGraphLaunch", cuGraphLaunch, graph_launch),
   };
   const auto* found =
       std::find_if(std::begin(entries), std::end(entries), [&](const Entry& e) { return e.name == name; });

@@ -15,6 +15,9 @@
 
 namespace standin {
 
+// How a test's name says its parameter.
+inline void PrintTo(Operation operation, std::ostream* out) { *out << name_of(operation); }
+
 enum class Layout { Nchw, Nhwc, Strided };
 
 using Dims = std::vector<std::int64_t>;

@@ -1,4 +1,4 @@
-// A forward convolution as an operation graph of the backend API.
+// A convolution, forward or backward, as an operation graph of the backend API.
 #pragma once
 
 #include <cudnn.h>
@@ -19,8 +19,9 @@ struct ConvGraph {
   Descriptor graph;
 };
 
-// y = conv(x, w) + beta * y, and with problem.fused = {ADD, RELU_FWD}: y = relu(conv(x, w) + bias).
-// The handle may be null: then heuristics, engines and plans need a device-properties descriptor instead.
+// y = conv(x, w) + beta * y, dx = dgrad(w, dy) + beta * dx, dw = wgrad(x, dy) + beta * dw; and with
+// problem.fused = {ADD, RELU_FWD}: y = relu(conv(x, w) + bias). The handle may be null: then heuristics,
+// engines and plans need a device-properties descriptor instead.
 ConvGraph build_conv_graph(const convpin::Problem&, double beta, cudnnHandle_t);
 
 }  // namespace convclient

@@ -6,6 +6,7 @@
 
 #include "shim/model/candidate.hpp"
 #include "tools/convclient/conv_graph.hpp"
+#include "tools/convclient/cuda_graph.hpp"
 #include "tools/convclient/plan.hpp"
 #include "tools/convclient/run.hpp"
 #include "tools/convclient/status.hpp"
@@ -62,6 +63,44 @@ Outcome describe(Plan& plan, const Problem& problem) {
   return outcome;
 }
 
+// The plan for a configuration, by the way that was asked for.
+Plan build_plan(Descriptor& config, const Descriptor& graph, const Target& target, const Options& options) {
+  Plan plan;
+  if (options.own_config) {
+    const OwnConfiguration own = make_configuration(read_configuration(config).engine, graph, target);
+    plan = make_plan(own.config, target);
+  } else {
+    plan = make_plan(config, target);
+  }
+  if (!options.from_json || !plan.descriptor.ok()) return plan;
+  const std::string json = json_of(plan);
+  if (!plan.descriptor.ok()) return plan;
+  plan = {};  // destroyed: what runs is made from the text alone
+  return restore_plan(json, target);
+}
+
+// Not cudnnBackendExecute but cuDNN's own nodes in a CUDA graph: put there for the first execution, given the
+// pointers anew for each other. Only engines with the behavior note SUPPORTS_CUDA_GRAPH_NATIVE_API can do so.
+std::string run_in_cuda_graph(const Workload& load, const Options& options, cudnnHandle_t handle, Plan& plan,
+                              void* workspace, Outcome& outcome) {
+  auto graph = CudaGraph::make(load.device());
+  if (!graph) return graph.error;
+  std::string error;
+  bool populated = false;
+  const auto launch = [&] {
+    const Descriptor pack = make_variant_pack(load, workspace);
+    if (!pack.ok()) return CUDNN_STATUS_BAD_PARAM;
+    const auto put = populated ? cudnnBackendUpdateCudaGraph : cudnnBackendPopulateCudaGraph;
+    const cudnnStatus_t status = put(handle, plan.descriptor.raw(), pack.raw(), graph->get());
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    populated = true;
+    error = graph.value->launch(load.device());
+    return error.empty() ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+  };
+  const std::string why = load.run("cudnnBackendPopulateCudaGraph", launch, options, outcome);
+  return error.empty() ? why : error;
+}
+
 // One plan, run as often as asked. A variant pack is made for each execution, as frameworks do.
 Parsed<Outcome> run_plan(const Workload& load, const Options& options, cudnnHandle_t handle, Plan& plan) {
   auto workspace = load.device().allocate(static_cast<std::size_t>(plan.workspace));
@@ -72,8 +111,10 @@ Parsed<Outcome> run_plan(const Workload& load, const Options& options, cudnnHand
     return pack.ok() ? cudnnBackendExecute(handle, plan.descriptor.raw(), pack.raw())
                      : CUDNN_STATUS_BAD_PARAM;
   };
-  if (std::string error = load.run("cudnnBackendExecute", launch, options, outcome); !error.empty())
-    return Parsed<Outcome>::fail(error);
+  const std::string error = options.cuda_graph
+                                ? run_in_cuda_graph(load, options, handle, plan, workspace->data(), outcome)
+                                : load.run("cudnnBackendExecute", launch, options, outcome);
+  if (!error.empty()) return Parsed<Outcome>::fail(error);
   // Read back only now, and from the plan itself: this is what ran.
   Outcome plan_is = describe(plan, load.problem());
   outcome.ran = plan_is.ran;
@@ -89,7 +130,7 @@ Parsed<Outcome> first_that_runs(const Descriptor& graph, const Workload& load, c
   std::string error = "the heuristics offer nothing that is allowed";
   for (auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
     for (Descriptor& config : configurations(graph, mode, target, options, error)) {
-      Plan plan = make_plan(config, target);
+      Plan plan = build_plan(config, graph, target, options);
       if (!plan.descriptor.ok()) {
         error = plan.descriptor.error();
       } else if (!fits(plan, options)) {
@@ -113,7 +154,7 @@ Parsed<Outcome> fastest_that_runs(const Descriptor& graph, const Workload& load,
   std::vector<Plan> plans;
   for (auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
     for (Descriptor& config : configurations(graph, mode, target, options, error)) {
-      Plan plan = make_plan(config, target);
+      Plan plan = build_plan(config, graph, target, options);
       if (!plan.descriptor.ok())
         error = plan.descriptor.error();
       else if (!fits(plan, options))
@@ -170,7 +211,7 @@ Parsed<Outcome> plan_graph(const Problem& problem, const Options& options) {
   std::string error = "the heuristics offer nothing that is allowed";
   for (auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
     for (Descriptor& config : configurations(g.graph, mode, target, options, error)) {
-      Plan plan = make_plan(config, target);
+      Plan plan = build_plan(config, g.graph, target, options);
       if (plan.descriptor.ok() && fits(plan, options)) return Parsed<Outcome>::ok(describe(plan, problem));
       error = plan.descriptor.ok() ? too_large(plan) : plan.descriptor.error();
     }

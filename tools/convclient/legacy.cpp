@@ -2,9 +2,8 @@
 // (TORCH_CUDNN_V8_API_DISABLED=1).
 
 #include <algorithm>
-#include <array>
-#include <memory>
 
+#include "tools/convclient/legacy_descriptors.hpp"
 #include "tools/convclient/run.hpp"
 #include "tools/convclient/status.hpp"
 
@@ -12,104 +11,11 @@ namespace convclient {
 
 using convpin::DataType;
 using convpin::Layout;
+using convpin::Operation;
 using convpin::Parsed;
 using convpin::Problem;
-using convpin::Tensor;
 
 namespace {
-
-template <auto destroy>
-struct Destroy {
-  template <typename T>
-  void operator()(T* descriptor) const {
-    destroy(descriptor);
-  }
-};
-template <typename T, auto destroy>
-using Owned = std::unique_ptr<std::remove_pointer_t<T>, Destroy<destroy>>;
-
-using Algorithm = cudnnConvolutionFwdAlgo_t;
-using Performance = cudnnConvolutionFwdAlgoPerf_t;
-
-std::array<int, convpin::kMaxDims> narrow(const std::array<std::int64_t, convpin::kMaxDims>& wide) {
-  std::array<int, convpin::kMaxDims> out{};
-  std::transform(wide.begin(), wide.end(), out.begin(), [](std::int64_t v) { return static_cast<int>(v); });
-  return out;
-}
-
-// The problem as the legacy API's descriptors. The first call that fails is kept in `error`.
-struct Descriptors {
-  Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor> x, y, bias;
-  Owned<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor> w;
-  Owned<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor> convolution;
-  Owned<cudnnActivationDescriptor_t, cudnnDestroyActivationDescriptor> relu;
-  std::string error;
-
-  explicit Descriptors(const Problem& p, int math) {
-    make_tensor(x, p.x);
-    make_tensor(y, p.y);
-    make_filter(p.w);
-    make_convolution(p, math);
-    if (p.fused_count > 0) make_bias_and_relu(p);
-  }
-
-  bool good(const char* call, cudnnStatus_t status) {
-    if (status == CUDNN_STATUS_SUCCESS) return true;
-    error = failure(call, status);
-    return false;
-  }
-
- private:
-  template <typename T, auto destroy>
-  void create(Owned<T, destroy>& into, const char* call, cudnnStatus_t (*make)(T*)) {
-    T raw = nullptr;
-    if (error.empty() && good(call, make(&raw))) into.reset(raw);
-  }
-
-  // Dims in the order N, C, [D,] H, W, whatever the layout: the strides say that.
-  void make_tensor(Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>& into, const Tensor& t) {
-    create(into, "cudnnCreateTensorDescriptor", cudnnCreateTensorDescriptor);
-    if (into)
-      good("cudnnSetTensorNdDescriptor",
-           cudnnSetTensorNdDescriptor(into.get(), static_cast<cudnnDataType_t>(t.type), t.rank,
-                                      narrow(t.dims).data(), narrow(t.strides).data()));
-  }
-
-  // A filter has no strides but a format. Its dims are K, C/groups, [D,] R, S in both formats.
-  void make_filter(const Tensor& t) {
-    create(w, "cudnnCreateFilterDescriptor", cudnnCreateFilterDescriptor);
-    const auto format = convpin::layout_of(t) == Layout::ChannelsLast ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-    if (w)
-      good("cudnnSetFilterNdDescriptor",
-           cudnnSetFilterNdDescriptor(w.get(), static_cast<cudnnDataType_t>(t.type), format, t.rank,
-                                      narrow(t.dims).data()));
-  }
-
-  // Here, other than in the graph API, the number of groups is an attribute.
-  void make_convolution(const Problem& p, int math) {
-    create(convolution, "cudnnCreateConvolutionDescriptor", cudnnCreateConvolutionDescriptor);
-    if (!convolution) return;
-    good("cudnnSetConvolutionNdDescriptor",
-         cudnnSetConvolutionNdDescriptor(convolution.get(), p.spatial_dims(), narrow(p.pad).data(),
-                                         narrow(p.stride).data(), narrow(p.dilation).data(),
-                                         p.flipped ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION,
-                                         static_cast<cudnnDataType_t>(p.compute))) &&
-        good("cudnnSetConvolutionGroupCount", cudnnSetConvolutionGroupCount(convolution.get(), p.groups)) &&
-        good("cudnnSetConvolutionMathType",
-             cudnnSetConvolutionMathType(convolution.get(), static_cast<cudnnMathType_t>(math)));
-  }
-
-  void make_bias_and_relu(const Problem& p) {
-    Tensor one_per_channel = p.y;
-    for (int d = 0; d < p.y.rank; ++d) one_per_channel.dims[d] = d == 1 ? p.y.dims[1] : 1;
-    convpin::set_packed_strides(one_per_channel, Layout::ChannelsFirst);
-    make_tensor(bias, one_per_channel);
-    create(relu, "cudnnCreateActivationDescriptor", cudnnCreateActivationDescriptor);
-    if (relu)
-      good("cudnnSetActivationDescriptor",
-           cudnnSetActivationDescriptor(relu.get(), CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0));
-  }
-};
 
 std::string cannot_be_described(const Problem& p) {
   if (p.pad != p.post_pad) return "the legacy API has one padding for both sides";
@@ -117,32 +23,94 @@ std::string cannot_be_described(const Problem& p) {
   return {};
 }
 
+// The three operations have functions of their own, which take the same arguments in the same places: two
+// inputs and an output, each a descriptor and (where something runs) a pointer. What these are is all that
+// differs.
+struct Forward {
+  using Algorithm = cudnnConvolutionFwdAlgo_t;
+  using Performance = cudnnConvolutionFwdAlgoPerf_t;
+  static constexpr int kAlgorithms = CUDNN_CONVOLUTION_FWD_ALGO_COUNT;
+  static constexpr const char* kName = "Forward";
+  static auto first(const Descriptors& d) { return d.x.get(); }
+  static auto second(const Descriptors& d) { return d.w.get(); }
+  static auto output(const Descriptors& d) { return d.y.get(); }
+  static void* first(const Workload& load) { return load.x(); }
+  static void* second(const Workload& load) { return load.w(); }
+  static void* output(const Workload& load) { return load.y(); }
+  static auto workspace(auto... a) { return cudnnGetConvolutionForwardWorkspaceSize(a...); }
+  static auto get(auto... a) { return cudnnGetConvolutionForwardAlgorithm_v7(a...); }
+  static auto find(auto... a) { return cudnnFindConvolutionForwardAlgorithmEx(a...); }
+  static auto run(auto... a) { return cudnnConvolutionForward(a...); }
+};
+
+struct BackwardData {
+  using Algorithm = cudnnConvolutionBwdDataAlgo_t;
+  using Performance = cudnnConvolutionBwdDataAlgoPerf_t;
+  static constexpr int kAlgorithms = CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
+  static constexpr const char* kName = "BackwardData";
+  static auto first(const Descriptors& d) { return d.w.get(); }
+  static auto second(const Descriptors& d) { return d.y.get(); }
+  static auto output(const Descriptors& d) { return d.x.get(); }
+  static void* first(const Workload& load) { return load.w(); }
+  static void* second(const Workload& load) { return load.y(); }
+  static void* output(const Workload& load) { return load.x(); }
+  static auto workspace(auto... a) { return cudnnGetConvolutionBackwardDataWorkspaceSize(a...); }
+  static auto get(auto... a) { return cudnnGetConvolutionBackwardDataAlgorithm_v7(a...); }
+  static auto find(auto... a) { return cudnnFindConvolutionBackwardDataAlgorithmEx(a...); }
+  static auto run(auto... a) { return cudnnConvolutionBackwardData(a...); }
+};
+
+struct BackwardFilter {
+  using Algorithm = cudnnConvolutionBwdFilterAlgo_t;
+  using Performance = cudnnConvolutionBwdFilterAlgoPerf_t;
+  static constexpr int kAlgorithms = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
+  static constexpr const char* kName = "BackwardFilter";
+  static auto first(const Descriptors& d) { return d.x.get(); }
+  static auto second(const Descriptors& d) { return d.y.get(); }
+  static auto output(const Descriptors& d) { return d.w.get(); }
+  static void* first(const Workload& load) { return load.x(); }
+  static void* second(const Workload& load) { return load.y(); }
+  static void* output(const Workload& load) { return load.w(); }
+  static auto workspace(auto... a) { return cudnnGetConvolutionBackwardFilterWorkspaceSize(a...); }
+  static auto get(auto... a) { return cudnnGetConvolutionBackwardFilterAlgorithm_v7(a...); }
+  static auto find(auto... a) { return cudnnFindConvolutionBackwardFilterAlgorithmEx(a...); }
+  static auto run(auto... a) { return cudnnConvolutionBackwardFilter(a...); }
+};
+
+template <typename Kind>
+std::string call_name(const char* before, const char* after) {
+  return before + std::string("Convolution") + Kind::kName + after;
+}
+
+template <typename Kind>
 std::size_t workspace_size(const Descriptors& d, cudnnHandle_t handle, int algorithm, cudnnStatus_t& status) {
   std::size_t size = 0;
-  status = cudnnGetConvolutionForwardWorkspaceSize(handle, d.x.get(), d.w.get(), d.convolution.get(),
-                                                   d.y.get(), static_cast<Algorithm>(algorithm), &size);
+  status = Kind::workspace(handle, Kind::first(d), Kind::second(d), d.convolution.get(), Kind::output(d),
+                           static_cast<typename Kind::Algorithm>(algorithm), &size);
   return size;
 }
 
 // What cuDNN recommends by its heuristics, best first.
-std::vector<Performance> ask(Descriptors& d, cudnnHandle_t handle) {
-  std::vector<Performance> results(CUDNN_CONVOLUTION_FWD_ALGO_COUNT *
-                                   2);  // an algorithm may come with two math types
+template <typename Kind>
+std::vector<typename Kind::Performance> ask(Descriptors& d, cudnnHandle_t handle) {
+  // an algorithm may come with two math types
+  std::vector<typename Kind::Performance> results(Kind::kAlgorithms * 2);
   int count = 0;
-  d.good("cudnnGetConvolutionForwardAlgorithm_v7",
-         cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x.get(), d.w.get(), d.convolution.get(), d.y.get(),
-                                                static_cast<int>(results.size()), &count, results.data()));
+  d.good(call_name<Kind>("cudnnGet", "Algorithm_v7"),
+         Kind::get(handle, Kind::first(d), Kind::second(d), d.convolution.get(), Kind::output(d),
+                   static_cast<int>(results.size()), &count, results.data()));
   results.resize(static_cast<std::size_t>(count));
   return results;
 }
 
 // What cuDNN measures, fastest first, on the caller's tensors and in the largest workspace that is allowed.
-std::vector<Performance> measure(Descriptors& d, const Workload& load, const Options& options,
-                                 cudnnHandle_t handle) {
+template <typename Kind>
+std::vector<typename Kind::Performance> measure(Descriptors& d, const Workload& load, const Options& options,
+                                                cudnnHandle_t handle) {
   std::size_t largest = 0;
-  for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_FWD_ALGO_COUNT; ++algorithm) {
+  for (int algorithm = 0; algorithm < Kind::kAlgorithms; ++algorithm) {
     cudnnStatus_t status;
-    const std::size_t size = workspace_size(d, handle, algorithm, status);
+    const std::size_t size = workspace_size<Kind>(d, handle, algorithm, status);
     if (status != CUDNN_STATUS_SUCCESS) continue;
     if (!options.max_workspace || size <= static_cast<std::size_t>(*options.max_workspace))
       largest = std::max(largest, size);
@@ -152,21 +120,21 @@ std::vector<Performance> measure(Descriptors& d, const Workload& load, const Opt
     d.error = workspace.error;
     return {};
   }
-  std::vector<Performance> results(CUDNN_CONVOLUTION_FWD_ALGO_COUNT * 2);
+  std::vector<typename Kind::Performance> results(Kind::kAlgorithms * 2);
   int count = 0;
-  d.good("cudnnFindConvolutionForwardAlgorithmEx",
-         cudnnFindConvolutionForwardAlgorithmEx(
-             handle, d.x.get(), load.x(), d.w.get(), load.w(), d.convolution.get(), d.y.get(), load.y(),
-             static_cast<int>(results.size()), &count, results.data(), workspace->data(), largest));
+  d.good(call_name<Kind>("cudnnFind", "AlgorithmEx"),
+         Kind::find(handle, Kind::first(d), Kind::first(load), Kind::second(d), Kind::second(load),
+                    d.convolution.get(), Kind::output(d), Kind::output(load),
+                    static_cast<int>(results.size()), &count, results.data(), workspace->data(), largest));
   results.resize(static_cast<std::size_t>(count));
   return results;
 }
 
+template <typename Kind>
 Parsed<Outcome> run_algorithm(const Descriptors& d, const Workload& load, const Options& options,
                               cudnnHandle_t handle, int algorithm, std::size_t size) {
   auto workspace = load.device().allocate(size);
   if (!workspace) return Parsed<Outcome>::fail(workspace.error);
-  const auto algo = static_cast<Algorithm>(algorithm);
   // alpha and beta are doubles for double data and floats for all other, also for half.
   const bool in_double = load.problem().y.type == DataType::Double;
   const double one_d = 1, zero_d = 0;
@@ -175,27 +143,22 @@ Parsed<Outcome> run_algorithm(const Descriptors& d, const Workload& load, const 
   const void* zero = in_double ? static_cast<const void*>(&zero_d) : &zero_f;
   const void* beta = in_double ? static_cast<const void*>(&options.beta) : &beta_f;
 
+  // relu(1 * conv(x, w) + 0 * z + bias); z must be given all the same, and may be y
+  const auto fused = [&] {
+    return cudnnConvolutionBiasActivationForward(
+        handle, one, d.x.get(), load.x(), d.w.get(), load.w(), d.convolution.get(),
+        static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), workspace->data(), size, zero, d.y.get(), load.y(),
+        d.bias.get(), load.bias(), d.relu.get(), d.y.get(), load.y());
+  };
+  const auto plain = [&] {
+    return Kind::run(handle, one, Kind::first(d), Kind::first(load), Kind::second(d), Kind::second(load),
+                     d.convolution.get(), static_cast<typename Kind::Algorithm>(algorithm), workspace->data(),
+                     size, beta, Kind::output(d), Kind::output(load));
+  };
   Outcome outcome;
-  std::string error;
-  if (d.relu)  // relu(1 * conv(x, w) + 0 * z + bias); z must be given all the same, and may be y
-    error = load.run(
-        "cudnnConvolutionBiasActivationForward",
-        [&] {
-          return cudnnConvolutionBiasActivationForward(handle, one, d.x.get(), load.x(), d.w.get(), load.w(),
-                                                       d.convolution.get(), algo, workspace->data(), size,
-                                                       zero, d.y.get(), load.y(), d.bias.get(), load.bias(),
-                                                       d.relu.get(), d.y.get(), load.y());
-        },
-        options, outcome);
-  else
-    error = load.run(
-        "cudnnConvolutionForward",
-        [&] {
-          return cudnnConvolutionForward(handle, one, d.x.get(), load.x(), d.w.get(), load.w(),
-                                         d.convolution.get(), algo, workspace->data(), size, beta, d.y.get(),
-                                         load.y());
-        },
-        options, outcome);
+  const std::string error = d.relu
+                                ? load.run("cudnnConvolutionBiasActivationForward", fused, options, outcome)
+                                : load.run(call_name<Kind>("cudnn", ""), plain, options, outcome);
   if (!error.empty()) return Parsed<Outcome>::fail("algorithm " + std::to_string(algorithm) + ": " + error);
 
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
@@ -208,27 +171,25 @@ Parsed<Outcome> run_algorithm(const Descriptors& d, const Workload& load, const 
   return Parsed<Outcome>::ok(std::move(outcome));
 }
 
-}  // namespace
-
-Parsed<Outcome> run_legacy(const Workload& load, const Options& options, cudnnHandle_t handle) {
-  if (std::string why = cannot_be_described(load.problem()); !why.empty()) return Parsed<Outcome>::fail(why);
+template <typename Kind>
+Parsed<Outcome> run_as(const Workload& load, const Options& options, cudnnHandle_t handle) {
   Descriptors d(load.problem(), options.math);
   if (!d.error.empty()) return Parsed<Outcome>::fail(d.error);
 
   if (options.fixed) {
     cudnnStatus_t status;
-    const std::size_t size = workspace_size(d, handle, *options.fixed, status);
-    if (!d.good("cudnnGetConvolutionForwardWorkspaceSize", status))
+    const std::size_t size = workspace_size<Kind>(d, handle, *options.fixed, status);
+    if (!d.good(call_name<Kind>("cudnnGet", "WorkspaceSize"), status))
       return Parsed<Outcome>::fail("algorithm " + std::to_string(*options.fixed) + ": " + d.error);
-    return run_algorithm(d, load, options, handle, *options.fixed, size);
+    return run_algorithm<Kind>(d, load, options, handle, *options.fixed, size);
   }
 
-  const auto results = options.benchmark ? measure(d, load, options, handle) : ask(d, handle);
+  const auto results = options.benchmark ? measure<Kind>(d, load, options, handle) : ask<Kind>(d, handle);
   if (!d.error.empty()) return Parsed<Outcome>::fail(d.error);
   const bool deterministic = std::count(options.denied_notes.begin(), options.denied_notes.end(),
                                         CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) > 0;
   std::string error = "none is offered that is allowed";
-  for (const Performance& result : results) {
+  for (const auto& result : results) {
     if (result.status != CUDNN_STATUS_SUCCESS) continue;
     if (deterministic && result.determinism != CUDNN_DETERMINISTIC) continue;
     if (options.max_workspace && result.memory > static_cast<std::size_t>(*options.max_workspace)) continue;
@@ -236,11 +197,25 @@ Parsed<Outcome> run_legacy(const Workload& load, const Options& options, cudnnHa
     if (!d.good("cudnnSetConvolutionMathType",
                 cudnnSetConvolutionMathType(d.convolution.get(), result.mathType)))
       return Parsed<Outcome>::fail(d.error);
-    auto outcome = run_algorithm(d, load, options, handle, result.algo, result.memory);
+    auto outcome = run_algorithm<Kind>(d, load, options, handle, result.algo, result.memory);
     if (outcome) return outcome;
     error = outcome.error;
   }
   return Parsed<Outcome>::fail("no algorithm runs this: " + error);
+}
+
+}  // namespace
+
+Parsed<Outcome> run_legacy(const Workload& load, const Options& options, cudnnHandle_t handle) {
+  if (std::string why = cannot_be_described(load.problem()); !why.empty()) return Parsed<Outcome>::fail(why);
+  switch (load.problem().operation) {
+    case Operation::BackwardData:
+      return run_as<BackwardData>(load, options, handle);
+    case Operation::BackwardFilter:
+      return run_as<BackwardFilter>(load, options, handle);
+    default:
+      return run_as<Forward>(load, options, handle);
+  }
 }
 
 }  // namespace convclient

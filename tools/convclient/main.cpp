@@ -1,6 +1,7 @@
-// convclient: runs a list of forward convolutions through cuDNN's graph or legacy API.
+// convclient: runs a list of convolutions, forward or backward, through cuDNN's graph or legacy API.
 //
 //   convclient "x=[32,64,56,56] w=[64,64,3,3] float nchw pad=1,1"
+//   convclient "backward_filter x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1,1"
 //   convclient --api legacy --benchmark --check --problems resnet50.txt
 //
 // One line a problem on stdout: what ran, its workspace and notes, a checksum of the output, its error. What
@@ -48,8 +49,10 @@ void declare(CLI::App& app, CommandLine& c) {
   const std::map<std::string, int> maths{
       {"default", CUDNN_DEFAULT_MATH}, {"tensor_op", CUDNN_TENSOR_OP_MATH}, {"fma", CUDNN_FMA_MATH}};
 
-  app.add_option("problem", c.texts,
-                 "a convolution, e.g. \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1,1\"");
+  app.add_option(
+      "problem", c.texts,
+      "a convolution, e.g. \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1,1\"; \"backward_data ...\" and "
+      "\"backward_filter ...\" compute dx and dw for the same x, w and y");
   app.add_option("--problems", c.problems_file, "file with one problem a line; # begins a comment")
       ->check(CLI::ExistingFile);
   app.add_option("--api", o.api, "graph (default) or legacy")->transform(CLI::CheckedTransformer(apis));
@@ -57,6 +60,12 @@ void declare(CLI::App& app, CommandLine& c) {
   app.add_option("--fixed", o.fixed, "legacy: this algorithm, without asking cuDNN for one")
       ->check(CLI::Range(0, 7));
   app.add_option("--repeat", o.repeat, "executions of each problem")->check(CLI::PositiveNumber);
+  app.add_flag(
+      "--own-config", o.own_config,
+      "graph: build the engine configuration anew from the engine's number and its knobs, as XLA does");
+  app.add_flag("--from-json", o.from_json, "graph: destroy the plan and restore it from its own JSON text");
+  app.add_flag("--cuda-graph-api", o.cuda_graph,
+               "graph: put the plan into a CUDA graph (cudnnBackendPopulateCudaGraph) and launch that");
   app.add_option(
          "--deny-note", o.denied_notes,
          "drop what has this numerical note: tensor_core, nondeterministic, down_convert_inputs (repeatable; "
@@ -71,7 +80,7 @@ void declare(CLI::App& app, CommandLine& c) {
   app.add_option("--threads", c.threads,
                  "threads that each run all problems on a handle and stream of their own")
       ->check(CLI::PositiveNumber);
-  app.add_option("--beta", o.beta, "y = conv(x, w) + beta * y");
+  app.add_option("--beta", o.beta, "y = conv(x, w) + beta * y; for dx and dw likewise");
   app.add_option("--seed", o.seed, "of the data");
   app.add_option("--device-json", c.device_file,
                  "graph: build the plan for the GPU described in this file and run nothing; needs no GPU")
@@ -95,8 +104,10 @@ std::string contradiction(const CommandLine& c) {
   for (int note : o.denied_notes)
     if (legacy && note != CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
       return "the legacy API reports no such note: --math fma keeps it off the tensor cores";
-  if (!c.device_file.empty() && (legacy || o.benchmark || o.check || o.time))
-    return "--device-json runs nothing: graph API, no --benchmark, --check or --time";
+  if (legacy && (o.own_config || o.from_json || o.cuda_graph))
+    return "--own-config, --from-json and --cuda-graph-api belong to the graph API";
+  if (!c.device_file.empty() && (legacy || o.cuda_graph || o.benchmark || o.check || o.time))
+    return "--device-json runs nothing: graph API, no --benchmark, --check, --time or --cuda-graph-api";
   return {};
 }
 
@@ -123,6 +134,9 @@ Parsed<Problem> read_problem(const std::string& text, const CommandLine& c) {
   if (p.fused_count != 0 &&
       !(p.fused_count == 2 && p.fused[0] == CUDNN_POINTWISE_ADD && p.fused[1] == CUDNN_POINTWISE_RELU_FWD))
     return Parsed<Problem>::fail("\"" + text + "\": this client fuses nothing but add,relu");
+  if (p.fused_count != 0 && p.operation != convpin::Operation::Forward)
+    return Parsed<Problem>::fail("\"" + text +
+                                 "\": this client fuses bias and relu to a forward convolution only");
   if (p.fused_count != 0 && c.options.beta != 0)
     return Parsed<Problem>::fail("\"" + text + "\": --beta and a fused bias and relu exclude each other");
   return parsed;
@@ -189,7 +203,7 @@ std::string line_of(const Problem& p, const Outcome& o, const CommandLine& c, in
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs forward convolutions through cuDNN, by its graph or its legacy API.", "convclient");
+  CLI::App app("Runs convolutions through cuDNN, by its graph or its legacy API.", "convclient");
   CommandLine c;
   declare(app, c);
   CLI11_PARSE(app, argc, argv);

@@ -73,7 +73,13 @@ const Driver& the_driver() {
 
 }  // namespace
 
-bool on_standin() { return dlsym(RTLD_DEFAULT, "cudnnStandinDriver") != nullptr; }
+bool on_standin() {
+  constexpr const char* name = "cudnnStandinDriver";
+  if (dlsym(RTLD_DEFAULT, name)) return true;
+  for (const char* soname : {"libcudnn.so.9", "libcudnn_standin.so.9"})  // opened RTLD_LOCAL it is in no scope of ours
+    if (void* library = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD); library && dlsym(library, name)) return true;
+  return false;
+}
 
 Buffer::~Buffer() {
   if (!data_) return;

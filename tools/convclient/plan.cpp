@@ -55,14 +55,69 @@ Configuration read_configuration(Descriptor& config) {
   return out;
 }
 
-Plan make_plan(const Descriptor& config, const Target& target) {
+OwnConfiguration make_configuration(const convpin::EngineConfig& wanted, const Descriptor& graph,
+                                    const Target& target) {
+  OwnConfiguration own;
+  own.parts.reserve(1 + wanted.knobs.size());  // so that the pointers below stay valid
+  Descriptor& engine = own.parts.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph)
+      .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, std::int64_t{wanted.engine});
+  if (target.properties) engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, *target.properties);
+  engine.finalize();
+  std::vector<const Descriptor*> choices;
+  for (const convpin::Knob& knob : wanted.knobs) {
+    const auto type = static_cast<cudnnBackendKnobType_t>(knob.type);
+    Descriptor& choice = own.parts.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "knob choice");
+    choice.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type)
+        .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, knob.value)
+        .finalize();
+    choices.push_back(&choice);
+  }
+  own.config = Descriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "engine configuration");
+  own.config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  if (!choices.empty()) own.config.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
+  own.config.finalize();
+  return own;
+}
+
+namespace {
+
+// A plan that lacks nothing but what it is to run.
+Plan begin_plan(const Target& target) {
   Plan plan;
   plan.descriptor = Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "execution plan");
   if (target.handle)
     plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
   if (target.properties) plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
-  plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config).finalize();
+  return plan;
+}
+
+void finish_plan(Plan& plan) {
+  plan.descriptor.finalize();
   plan.descriptor.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &plan.workspace);
+}
+
+}  // namespace
+
+Plan make_plan(const Descriptor& config, const Target& target) {
+  Plan plan = begin_plan(target);
+  plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  finish_plan(plan);
+  return plan;
+}
+
+std::string json_of(Plan& plan) {
+  const auto name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
+  std::string json(static_cast<std::size_t>(plan.descriptor.count(name, CUDNN_TYPE_CHAR)), '\0');
+  plan.descriptor.get(name, CUDNN_TYPE_CHAR, static_cast<std::int64_t>(json.size()), json.data());
+  return json;
+}
+
+Plan restore_plan(const std::string& json, const Target& target) {
+  Plan plan = begin_plan(target);
+  plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                      static_cast<std::int64_t>(json.size()), json.data());
+  finish_plan(plan);
   return plan;
 }
 

@@ -31,12 +31,25 @@ struct Configuration {
 };
 Configuration read_configuration(Descriptor& config);
 
+// The same configuration made anew from its engine's number and its knobs, as programs do that keep only
+// these from one run to the next (XLA). An engine's number is one of the graph's, so the graph is needed
+// again.
+struct OwnConfiguration {
+  std::vector<Descriptor> parts;  // engine and knob choices, kept as long as the configuration
+  Descriptor config;
+};
+OwnConfiguration make_configuration(const convpin::EngineConfig&, const Descriptor& graph, const Target&);
+
 struct Plan {
   Descriptor descriptor;
   std::int64_t workspace = 0;
 };
 // Not every configuration that the heuristics offer can be built: then the descriptor has an error.
 Plan make_plan(const Descriptor& config, const Target&);
+// The plan as its own JSON text, and a plan made from such a text alone, without graph and configuration.
+std::string json_of(Plan&);
+Plan restore_plan(const std::string& json, const Target&);
+
 Configuration read_configuration_of_plan(Descriptor& plan);
 
 // Pure: whether a configuration with these notes may run.

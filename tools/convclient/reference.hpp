@@ -9,20 +9,28 @@
 
 namespace convclient {
 
-// What goes into y = relu?(conv(x, w) + beta * y_before + bias). bias empty: none. relu only with a bias.
+// What goes into y = relu?(conv(x, w) + beta * y + bias), dx = dgrad(w, dy) + beta * dx, or
+// dw = wgrad(x, dy) + beta * dw: x, w and y, the one that is written as it was before. bias empty: none. relu
+// only with a bias.
 struct Inputs {
-  Bytes x, w, y_before, bias;
+  Bytes x, w, y, bias;
   double beta = 0;
+
+  Bytes& written(const convpin::Problem&);
+  const Bytes& written(const convpin::Problem&) const;
 };
 
-// y's element `index` (row-major over y's dims, whatever its layout).
+// The output's element `index` (row-major over its dims, whatever its layout).
 double reference_at(const convpin::Problem&, const Inputs&, std::int64_t index);
 
-// All of y's elements where they are few, else `limit` of them chosen by the seed.
+// How many products are summed in an element of the output, at most.
+double products_of(const convpin::Problem&);
+
+// All of the output's elements where they are few, else `limit` of them chosen by the seed.
 std::vector<std::int64_t> elements_to_check(std::int64_t count, std::size_t limit, std::uint64_t seed);
 
-// max |y - ref| / max |ref| over those elements; NaN where y holds a NaN.
-double relative_error(const convpin::Problem&, const Inputs&, const Bytes& y,
+// max |out - ref| / max |ref| over those elements; NaN where the output holds a NaN.
+double relative_error(const convpin::Problem&, const Inputs&, const Bytes& output,
                       const std::vector<std::int64_t>& elements);
 
 // How large relative_error may be for a correct algorithm. `tf32`: float data may be rounded to TF32.

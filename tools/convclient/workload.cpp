@@ -10,8 +10,11 @@ using convpin::Parsed;
 using convpin::Problem;
 
 namespace {
-constexpr std::size_t kCheckedElements = 4096;
+// Elements of the output that are compared with the reference: fewer where each sums very many products.
+std::size_t checked_elements(const Problem& p) {
+  return static_cast<std::size_t>(std::clamp(3e7 / products_of(p), 64.0, 4096.0));
 }
+}  // namespace
 
 Parsed<Workload> Workload::make(const Problem& p, const Options& options, const Device& device) {
   for (auto type : {p.x.type, p.w.type, p.y.type})
@@ -24,10 +27,9 @@ Parsed<Workload> Workload::make(const Problem& p, const Options& options, const 
   load.host_.beta = options.beta;
   load.host_.x = random_bytes(p.x, options.seed);
   load.host_.w = random_bytes(p.w, options.seed + 1);
-  if (options.beta != 0 || p.fused_count > 0)
-    load.host_.y_before = random_bytes(p.y, options.seed + 2);
-  else
-    load.host_.y_before.assign(bytes_of(p.y), std::byte{0xff});
+  load.host_.y = random_bytes(p.y, options.seed + 2);
+  if (options.beta == 0 && p.fused_count == 0)
+    load.host_.written(p).assign(load.host_.written(p).size(), std::byte{0xff});
   if (p.fused_count > 0) {
     convpin::Tensor bias = p.y;
     bias.rank = 1;
@@ -49,44 +51,51 @@ Parsed<Workload> Workload::make(const Problem& p, const Options& options, const 
   };
   put(load.x_, load.host_.x);
   put(load.w_, load.host_.w);
-  put(load.y_, load.host_.y_before);
+  put(load.y_, load.host_.y);
   put(load.bias_, load.host_.bias);
   if (!error.empty()) return Parsed<Workload>::fail(error);
   return Parsed<Workload>::ok(std::move(load));
 }
 
-std::string Workload::reset_y() const {
-  return device_->upload(y_, host_.y_before.data(), host_.y_before.size());
+const Buffer& Workload::written() const {
+  const bool forward = problem_.operation == convpin::Operation::Forward;
+  return forward ? y_ : problem_.operation == convpin::Operation::BackwardData ? x_ : w_;
 }
 
-std::string Workload::run(const char* call, const std::function<cudnnStatus_t()>& launch,
+std::string Workload::reset_output() const {
+  const Bytes& before = host_.written(problem_);
+  return device_->upload(written(), before.data(), before.size());
+}
+
+std::string Workload::run(const std::string& call, const std::function<cudnnStatus_t()>& launch,
                           const Options& options, Outcome& outcome) const {
   std::vector<double> times;
   for (int i = 0; i < options.repeat; ++i) {
     if (i == 0 || options.beta != 0)
-      if (std::string error = reset_y(); !error.empty()) return error;
+      if (std::string error = reset_output(); !error.empty()) return error;
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     auto time = device_->time_ms([&] { return (status = launch()) == CUDNN_STATUS_SUCCESS; });
     if (status != CUDNN_STATUS_SUCCESS) return failure(call, status);
-    if (!time) return std::string(call) + ": the GPU reported an error";
+    if (!time) return call + ": the GPU reported an error";
     times.push_back(*time);
   }
-  if (std::string error = device_->synchronize(); !error.empty()) return std::string(call) + ": " + error;
+  if (std::string error = device_->synchronize(); !error.empty()) return call + ": " + error;
   if (options.time) {
     std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
                      times.end());
     outcome.time_ms = times[times.size() / 2];
   }
 
-  Bytes y(bytes_of(problem_.y));
-  if (std::string error = device_->download(y.data(), y_, y.size()); !error.empty()) return error;
-  outcome.checksum = fnv1a(y);
+  const convpin::Tensor& output = convpin::written(problem_);
+  Bytes out(bytes_of(output));
+  if (std::string error = device_->download(out.data(), written(), out.size()); !error.empty()) return error;
+  outcome.checksum = fnv1a(out);
   if (options.check) {
-    const auto elements = elements_to_check(elements_of(problem_.y), kCheckedElements, options.seed);
+    const auto elements = elements_to_check(elements_of(output), checked_elements(problem_), options.seed);
     const bool tf32 = !(std::count(options.denied_notes.begin(), options.denied_notes.end(),
                                    CUDNN_NUMERICAL_NOTE_TENSOR_CORE) ||
                         options.math == CUDNN_FMA_MATH);
-    outcome.error = relative_error(problem_, host_, y, elements);
+    outcome.error = relative_error(problem_, host_, out, elements);
     outcome.bound = error_bound(problem_, tf32);
   }
   return {};

@@ -24,17 +24,19 @@ class Workload {
   void* bias() const { return bias_.data(); }  // null without one
   const Device& device() const { return *device_; }
 
-  // y as it was before the first execution. Without beta every byte is 0xff, a NaN, so that an element that
-  // nobody writes is seen; but finite where bias and relu are fused, since the legacy call is given y as its
-  // z too.
-  std::string reset_y() const;
+  // The output as it was before the first execution. Without beta every byte is 0xff, a NaN, so that an
+  // element that nobody writes is seen; but finite where bias and relu are fused, since the legacy call is
+  // given y as its z too.
+  std::string reset_output() const;
 
   // Runs `launch` options.repeat times; puts time, checksum and error into the outcome. Gives back what went
   // wrong, empty for nothing; `call` is launch's name for that.
-  std::string run(const char* call, const std::function<cudnnStatus_t()>& launch, const Options&,
+  std::string run(const std::string& call, const std::function<cudnnStatus_t()>& launch, const Options&,
                   Outcome&) const;
 
  private:
+  const Buffer& written() const;
+
   convpin::Problem problem_;
   Inputs host_;
   Buffer x_, w_, y_, bias_;

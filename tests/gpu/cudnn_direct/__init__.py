@@ -1,7 +1,7 @@
 """cuDNN convolutions by ctypes, through the library that PyTorch itself has loaded.
 
-Nothing of the code under test is in between: functions are looked up in libcudnn.so.9 itself, so a
-preloaded library does not see these calls. Two ways to run a problem of any of the three operations:
+Nothing of the code under test is in between, so run it without a preload: functions are looked up in
+libcudnn.so.9 by dlsym, which convpin answers too. Two ways to run a problem of any of the three operations:
 
     cudnn = Cudnn()                                 # on a GPU, beside torch
     problem = Problem(32, 64, (56, 56), 64, (3, 3), pad=1, operation="backward_data")

@@ -1,0 +1,106 @@
+#include "shim/graph/decide.hpp"
+
+#include <algorithm>
+
+#include "shim/graph/profile.hpp"
+#include "shim/model/policy.hpp"
+#include "shim/process/rules.hpp"
+
+namespace convpin::graph {
+namespace {
+
+// What is denied, or against the rule's requirements, goes; `reason` says why the last of them went.
+void keep_allowed(const Library& library, const ProblemState& state, const Rule& rule, cudnnBackendDescriptor_t graph,
+                  const Target& target, std::vector<EngineConfig>& configs, std::string& reason) {
+  std::erase_if(configs, [&](const EngineConfig& config) {
+    if (const Denial* denial = denied(state, config)) {
+      reason = to_tag(config) + " is denied by " + denial->source + (denial->reason.empty() ? "" : " (" + denial->reason + ")");
+      return true;
+    }
+    if (rule.require.empty()) return false;
+    const Descriptor descriptor(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (fill_config(library, descriptor.get(), graph, config, target)) return false;  // it fails by itself
+    Candidate candidate;
+    candidate.operation = state.problem.operation;
+    candidate.engine = config;
+    candidate.numerical_notes = read_notes(library, descriptor.get()).numerical;
+    const std::string against = unmet(candidate, rule.require);
+    if (!against.empty()) reason = to_tag(config) + ": " + against;
+    return !against.empty();
+  });
+}
+
+Decision by_name(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
+                 cudnnBackendDescriptor_t descriptor, const Target& target, const std::vector<Listed>& heuristics) {
+  Decision out;
+  for (const Request& request : rule.requests) {
+    if (request.kind == Request::Kind::FrameworkChoice) break;
+    const std::int64_t limit = workspace_limit_of(&rule);
+    Pins pins = possible_pins(library, graph.problem, request, descriptor, target, heuristics, limit);
+    if (pins.configs.empty()) out.reason = pins.reason;
+    keep_allowed(library, state, rule, descriptor, target, pins.configs, out.reason);
+    for (EngineConfig& config : pins.configs)
+      if (std::find(out.configs.begin(), out.configs.end(), config) == out.configs.end()) out.configs.push_back(std::move(config));
+  }
+  if (!out.configs.empty() || rule.requests.back().kind == Request::Kind::FrameworkChoice) out.reason.clear();
+  return out;
+}
+
+Decision from_cache(const ProblemState& state) {  // under its lock
+  Decision out;
+  for (const Candidate& c : state.decided) out.configs.push_back(c.engine);
+  if (!state.decided_met) out.reason = state.decided_reason;
+  return out;
+}
+
+Decision by_policy(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
+                   cudnnBackendDescriptor_t descriptor, const Target& target, const std::vector<Listed>& heuristics) {
+  if (std::string refused = policy_refused(rule); !refused.empty()) return {{}, std::move(refused)};
+  const std::uint32_t generation = rules_generation();
+  {
+    std::lock_guard hold(state.lock);
+    if (state.decided_generation == generation) return from_cache(state);
+  }
+  std::string why;
+  std::vector<Candidate> profiled = profile_on_own_data(library, state, rule, graph, descriptor, target, heuristics, why);
+  if (profiled.empty()) return {{}, why};  // not remembered: the next time may be better
+  Rule limited = rule;
+  if (const std::int64_t limit = workspace_limit_of(&rule); limit >= 0) limited.workspace_limit = limit;
+  const Ranking ranking = rank(profiled, limited);
+  std::lock_guard hold(state.lock);
+  state.decided.clear();
+  for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
+  state.decided_reason = ranking.reason;
+  state.decided_met = ranking.met;
+  state.decided_generation = generation;
+  return from_cache(state);
+}
+
+}  // namespace
+
+bool asks(const Rule* rule) { return rule && (rule->policy != PolicyKind::None || rule->request()); }
+
+Decision decide(const Library& library, ProblemState& state, const ConvolutionGraph& graph, cudnnBackendDescriptor_t descriptor,
+                const Target& target, const std::vector<Listed>& heuristics) {
+  const Rule* rule = rule_of(state);
+  if (!asks(rule)) return {};
+  return rule->policy == PolicyKind::None ? by_name(library, state, *rule, graph, descriptor, target, heuristics)
+                                          : by_policy(library, state, *rule, graph, descriptor, target, heuristics);
+}
+
+bool satisfies(ProblemState& state, std::size_t cudnn_version, const EngineConfig& ran) {
+  const Rule* rule = rule_of(state);
+  if (!asks(rule)) return true;
+  if (denied(state, ran)) return false;
+  if (rule->policy != PolicyKind::None) {
+    std::lock_guard hold(state.lock);
+    if (state.decided_generation != rules_generation()) return false;
+    if (state.decided.empty()) return state.decided_met;  // the framework's own choice is what the policy leaves
+    return std::any_of(state.decided.begin(), state.decided.end(), [&](const Candidate& c) { return c.engine == ran; });
+  }
+  return std::any_of(rule->requests.begin(), rule->requests.end(), [&](const Request& request) {
+    return request.kind != Request::Kind::FrameworkChoice && satisfies(request, state.problem, cudnn_version, ran);
+  });
+}
+
+}  // namespace convpin::graph

@@ -1,0 +1,25 @@
+// From a rule to engine configurations that are possible for a graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shim/graph/pins.hpp"
+
+namespace convpin::graph {
+
+// What the problem's rule takes here, in order of preference; empty with the reason where nothing is possible, and empty
+// without one where the framework's own choice is right. `graph` is the problem's, on `target`; `heuristics` its INSTANT list.
+struct Decision {
+  std::vector<EngineConfig> configs;
+  std::string reason;
+};
+Decision decide(const Library&, ProblemState&, const ConvolutionGraph&, cudnnBackendDescriptor_t graph, const Target&,
+                const std::vector<Listed>& heuristics);
+
+// Whether the rule asks for anything but the framework's own choice.
+bool asks(const Rule*);
+// Whether `ran` is what the problem's rule asks for.
+bool satisfies(ProblemState&, std::size_t cudnn_version, const EngineConfig& ran);
+
+}  // namespace convpin::graph

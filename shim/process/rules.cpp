@@ -1,0 +1,150 @@
+#include "shim/process/rules.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+#include "shim/hooks/reason.hpp"
+#include "shim/model/text.hpp"
+
+namespace convpin {
+
+std::atomic<std::uint32_t> rules_generation_{1};
+
+namespace {
+
+// Never freed: problems refer to its rules. A program changes them a few times in its life.
+std::atomic<const std::vector<Rule>*> live{nullptr};
+std::mutex live_lock;
+
+const Rule* matching(const ProblemState& state) {
+  if (const auto* rules = live.load(std::memory_order_acquire))
+    if (const Rule* rule = match(*rules, state.problem, state.place)) return rule;
+  return match(runtime().settings.rules, state.problem, state.place);
+}
+
+int world_size() {
+  for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"})
+    if (const char* value = secure_getenv(name))
+      if (const auto size = integer_from<int>(trim(value))) return *size;
+  return 1;
+}
+
+}  // namespace
+
+const Rule* rule_of(ProblemState& state) {
+  if (state.generation.load(std::memory_order_acquire) != rules_generation()) find_rule(state);
+  return state.rule.load(std::memory_order_relaxed);
+}
+
+void find_rule(ProblemState& state) {
+  const std::uint32_t generation = rules_generation();
+  const Rule* rule = matching(state);
+  if (state.generation.load(std::memory_order_relaxed) != 0) {  // what was found out for another rule
+    std::lock_guard hold(state.lock);
+    state.unsupported_reason.clear();
+    state.refused_reason.clear();
+    state.pin_workspace = 0;
+  }
+  state.rule.store(rule, std::memory_order_relaxed);
+  state.generation.store(generation, std::memory_order_release);
+}
+
+void set_live_rules(std::vector<Rule> rules) {
+  auto* fresh = new std::vector<Rule>(std::move(rules));
+  std::lock_guard hold(live_lock);
+  if (!live.load(std::memory_order_relaxed)) watch_packs();
+  live.store(fresh, std::memory_order_release);
+  rules_generation_.fetch_add(1, std::memory_order_release);
+}
+
+std::vector<Rule> live_rules() {
+  const auto* rules = live.load(std::memory_order_acquire);
+  return rules ? *rules : std::vector<Rule>();
+}
+
+bool rules_are_live() noexcept { return live.load(std::memory_order_relaxed) != nullptr; }
+
+const Denial* denied(const ProblemState& state, const EngineConfig& config) {
+  return denied(runtime().settings.denials, state.problem, state.place, config);
+}
+
+const Denial* denied_algorithm(const ProblemState& state, int algorithm) {
+  return denied_algorithm(runtime().settings.denials, state.problem, state.place, algorithm);
+}
+
+std::string failure_by_miss(ProblemState& state) {
+  if (rule_of(state) || runtime().settings.on_miss != OnMiss::Error) return {};
+  return "no rule covers it, and defaults.on_miss is \"error\"";
+}
+
+std::string failure_by_rule(ProblemState& state, const std::string& reason) {
+  const Rule* rule = rule_of(state);
+  if (!rule || rule->on_unsupported != OnUnsupported::Error) return {};
+  return "rule " + rule->label() + " asks for " + request_text(*rule) + ", which is not possible here (" + reason +
+         "), and its on_unsupported is \"error\"";
+}
+
+void say_failure(ProblemState& state, const std::string& why) noexcept {
+  try {
+    set_last_error("convpin: " + why);
+    if (state.failure_said.exchange(true)) return;
+    say("convpin: error: " + to_text(state.problem) + ": " + why + ": this convolution fails\n");
+  } catch (...) {
+  }
+}
+
+std::int64_t workspace_limit_of(const Rule* rule) {
+  return rule && rule->workspace_limit ? *rule->workspace_limit : runtime().settings.workspace_limit;
+}
+
+std::string policy_refused(const Rule& rule) {
+  if (rule.policy != PolicyKind::Fastest) return {};
+  static const int ranks = world_size();
+  if (ranks <= 1) return {};
+  return "timings differ from rank to rank, so " + std::to_string(ranks) +
+         " ranks could run different engines: tune once and pin what was found, or name an algorithm";
+}
+
+std::string rules_summary() {
+  const Settings& settings = runtime().settings;
+  if (settings.rules.empty()) return {};
+  std::vector<std::string> matched, unmet, idle_rules;
+  int uncovered = 0;
+  const auto add = [](std::vector<std::string>& to, const std::string& label) {
+    if (std::find(to.begin(), to.end(), label) == to.end()) to.push_back(label);
+  };
+  bool any = false;
+  each_problem([&](ProblemState& state) {
+    if (!state.announced) return;
+    any = true;
+    const Rule* rule = rule_of(state);
+    if (!rule) {
+      ++uncovered;
+      return;
+    }
+    add(matched, rule->label());
+    const ChoiceKind choice = state.choice;
+    if (choice == ChoiceKind::Unsupported || choice == ChoiceKind::Refused) add(unmet, rule->label());
+  });
+  if (!any) return {};
+  bool of_file = false;
+  for (const Rule& rule : settings.rules) {
+    if (rule.source.find(':') == std::string::npos) continue;  // a variable's rule: what became of it was said
+    of_file = true;
+    if (std::find(matched.begin(), matched.end(), rule.label()) == matched.end()) add(idle_rules, rule.label());
+  }
+  if (!of_file) return {};
+  constexpr std::size_t kMostNames = 8;
+  const auto line = [](const char* what, std::vector<std::string> names) {
+    if (names.empty()) return std::string();
+    const std::size_t count = names.size();
+    if (count > kMostNames) names.resize(kMostNames);
+    return "convpin: " + std::to_string(count) + (count == 1 ? " rule " : " rules ") + what + ": " + join(names, ", ") +
+           (count > kMostNames ? ", ..." : "") + "\n";
+  };
+  return line("matched nothing", idle_rules) + line("could not be met everywhere", unmet) +
+         (uncovered == 0 ? "" : "convpin: " + std::to_string(uncovered) + (uncovered == 1 ? " problem" : " problems") + " that no rule covers\n");
+}
+
+}  // namespace convpin

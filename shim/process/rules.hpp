@@ -1,0 +1,48 @@
+// The rules in force in this process: those of the settings, and before them those that the program set through the C API.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shim/process/runtime.hpp"
+
+namespace convpin {
+
+extern std::atomic<std::uint32_t> rules_generation_;
+// Rises with each change; 1 as long as there was none.
+inline std::uint32_t rules_generation() noexcept { return rules_generation_.load(std::memory_order_relaxed); }
+
+// The rule that covers a problem, if any. Two loads where nothing changed since the last time.
+const Rule* rule_of(ProblemState&);
+void find_rule(ProblemState&);   // the same, looked for anew
+
+// The program's own rules, tried before all others. Replaces those of before; rules stay alive for ever, since problems
+// refer to them. While there are any, or were, variant packs are watched.
+void set_live_rules(std::vector<Rule>);
+std::vector<Rule> live_rules();
+// Whether any rule was ever set that way: then a plan that stands may have to be answered by another.
+bool rules_are_live() noexcept;
+
+// What the settings deny here; null: nothing.
+const Denial* denied(const ProblemState&, const EngineConfig&);
+const Denial* denied_algorithm(const ProblemState&, int algorithm);
+
+// Why this problem's convolutions must fail, since no rule covers it and the settings call that an error; empty: they need not.
+std::string failure_by_miss(ProblemState&);
+// The same where a rule covers it and is not to fall back: `reason` is why it can't be met. Empty: the framework's choice runs.
+std::string failure_by_rule(ProblemState&, const std::string& reason);
+// Says a failure once for the problem, and leaves it for cudnnGetLastErrorString.
+void say_failure(ProblemState&, const std::string& why) noexcept;
+
+// The largest workspace in bytes that the rule's pins may need; -1: no limit.
+std::int64_t workspace_limit_of(const Rule*);
+
+// Why a policy can't decide in this process, empty if it can: ranks of one job would decide differently.
+std::string policy_refused(const Rule&);
+
+// Lines for the end: rules that matched nothing, rules that could not be met, problems that no rule covers.
+std::string rules_summary();
+
+}  // namespace convpin
