@@ -36,6 +36,8 @@ Action declare_freeze(CLI::App&, const Program&);
 Action declare_check(CLI::App&, const Program&);
 Action declare_diff(CLI::App&, const Program&);
 Action declare_report(CLI::App&, const Program&);
+Action declare_list(CLI::App&, const Program&);
+Action declare_device(CLI::App&, const Program&);
 
 // The script that completes our words in bash, from the finished tree of commands.
 std::string bash_completion(const CLI::App&, std::span<const Command>);

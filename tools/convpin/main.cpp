@@ -16,6 +16,12 @@ constexpr Command kCommands[] = {
      declare_run, true},
     {"path", "prints the library's path, for LD_PRELOAD", "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py",
      declare_path},
+    {"list", "which algorithms and engines support a problem, without running anything",
+     "convpin list \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\"\n"
+     "convpin list -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 --dtype half --layout nhwc\n"
+     "convpin list --log run.jsonl --device h200 --sm 80",
+     declare_list},
+    {"device", "writes cuDNN's description of this GPU, for convpin list elsewhere", "convpin device -o h200.json", declare_device},
     {"freeze", "rules that name, for every problem of a log, what ran", "convpin freeze run.jsonl -o pins.toml", declare_freeze},
     {"check", "validates a configuration; against a log, says what each rule would match",
      "convpin check pins.toml\n"
