@@ -36,7 +36,7 @@ class Reader {
       if (word) {
         to.push_back(*word);
       } else {
-        error(*value, key_ + " must be " + allowed);
+        error(*value, (value->is_string() ? key_ + " is " + quote(scalar_text(*value)) + ", and must be " : key_ + " must be ") + allowed);
       }
     }
   }

@@ -76,7 +76,7 @@ class RuleEntry : public Entry {
       if (flag) {
         flags.add(*flag);
       } else {
-        error(*value, "this can't stand in '" + std::string(key) + "': allowed are " + names_of(list, all_flags(list)));
+        error(*value, (value->is_string() ? quote(scalar_text(*value)) : "this") + " can't stand in '" + key + "': allowed are " + names_of(list, all_flags(list)));
       }
     }
     return flags;

@@ -235,6 +235,8 @@ void plan_ran(PlanNode& plan) {
 
 std::optional<EngineConfig> framework_choice(const PlanNode& plan) {
   if (plan.before_swap) return plan.before_swap;
+  // A program that rebuilds a configuration from its engine and knobs may have had them from us.
+  if (!plan.answer && asks(rule_of(*plan.state))) return std::nullopt;
   if (!plan.answer) return plan.own().config;
   std::lock_guard hold(plan.answer->lock);
   const auto& slots = plan.answer->slots;

@@ -121,7 +121,13 @@ struct Session {
   cudnnBackendDescriptor_t graph;
   const std::vector<Listed>& list;
   const Known& known;
+  const std::vector<Row>& rows;
   std::optional<Flags> allowed;           // of a policy; empty: everything is tried
+
+  // Whether another row with the same configuration is the one that was asked for.
+  bool other_requested(const Row& row) const {
+    return std::any_of(rows.begin(), rows.end(), [&](const Row& other) { return &other != &row && other.requested && other.configs == row.configs; });
+  }
 };
 
 // Building a run-time compiled engine takes tenths of a second: not for a policy that may not take it.
@@ -166,7 +172,8 @@ Attempt attempt_of(const Session& session, const Row& row) {
       c.reason = plan->reason;
       continue;
     }
-    const bool runs = session.known.running && *session.known.running == config;
+    // Two algorithms may stand for one engine: the one that was asked for runs.
+    const bool runs = session.known.running && *session.known.running == config && (row.requested || !session.other_requested(row));
     c.status = CandidateStatus::Ok;
     c.reason.clear();
     c.workspace_bytes = plan->workspace_bytes;
@@ -190,13 +197,12 @@ Attempt attempt_of(const Session& session, const Row& row) {
   return attempt;
 }
 
-std::vector<Candidate> measure_rows(const Driver& driver, CUstream stream, const Session& session, const ConvolutionGraph& graph,
-                                    const std::vector<Row>& rows) {
+std::vector<Candidate> measure_rows(const Driver& driver, CUstream stream, const Session& session, const ConvolutionGraph& graph) {
   ReasonScope words(session.caller.library, Listen::Yes);
   Subject subject;
   subject.stream = stream;
   for (const auto& output : graph.outputs) subject.outputs.push_back({output.bytes, output.type, output.read});
-  for (const Row& row : rows) subject.attempts.push_back([&session, &row] { return attempt_of(session, row); });
+  for (const Row& row : session.rows) subject.attempts.push_back([&session, &row] { return attempt_of(session, row); });
   subject.about_to_try = [&](const Candidate& c) {
     words.forget();
     record(try_record(session.known.state.id, c));
@@ -219,7 +225,7 @@ std::vector<Candidate> profile(const Driver& driver, CUstream stream, const Call
   const EngineConfig own = plan.own_choice ? *plan.own_choice : list.empty() ? way.config : list.front().config;
   const Known known{*plan.state, own, way.config, plan.dropped};
   const auto rows = rows_of(caller.library, known, runtime().settings.profile_level, list, engine_count(caller.library, graph.get()));
-  return measure_rows(driver, stream, {caller, target, graph.get(), list, known, std::nullopt}, *plan.graph, rows);
+  return measure_rows(driver, stream, {caller, target, graph.get(), list, known, rows, std::nullopt}, *plan.graph);
 }
 
 }  // namespace
@@ -289,7 +295,7 @@ std::vector<Candidate> profile_on_own_data(const Library& library, ProblemState&
   const auto own = std::find_if(heuristics.begin(), heuristics.end(), [](const Listed& entry) { return !entry.down_converts; });
   const Known known{state, (own == heuristics.end() ? heuristics.begin() : own)->config, std::nullopt, {}};
   const auto rows = rows_of(library, known, ProfileLevel::Engines, heuristics, engine_count(library, descriptor));
-  auto candidates = measure_rows(*cuda, stream, {caller, target, descriptor, heuristics, known, rule.allow}, graph, rows);
+  auto candidates = measure_rows(*cuda, stream, {caller, target, descriptor, heuristics, known, rows, rule.allow}, graph);
   report_profile(state, candidates, library);
   auto waiting = ProfileState::Wanted;  // what the settings want to see of it is seen
   if (state.profile.compare_exchange_strong(waiting, ProfileState::Done)) profile_done();

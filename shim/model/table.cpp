@@ -240,9 +240,9 @@ std::string candidate_summary(const Problem& problem, const std::vector<Candidat
 }
 
 std::string choice_line(const Problem& problem, const Choice& choice) {
-  const bool engine = choice.requested.starts_with("eng");
+  const bool engine = choice.requested.starts_with("eng"), policy = choice.requested.starts_with("the ");
   const std::string what = "requested " + words_for(problem.operation) +
-                           (engine ? " engine " : " algorithm ") + choice.requested;
+                           (engine ? " engine " : policy ? ": " : " algorithm ") + choice.requested;
   const std::string instead =
       "the framework's choice runs instead" + (choice.ran.empty() ? "" : " (" + choice.ran + ")");
   const std::string reason =

@@ -21,7 +21,7 @@ VARIABLES = [
 FILES = [
     ("unknown key", "version = 1\ncolour = 3\n", 2, ["'colour'", "workspace_limit"]),
     ("unknown key in a rule", 'version = 1\n[[rule]]\nalgorithm = "GEMM"\nalgo = 1\n', 3,
-     ["'algorithm'", "algo, operation, problem"]),
+     ["'algorithm'", "allowed are algo, allow, match"]),
     ("wrong type", "version = 1\n[log]\npath = 3\n", 3, ["log.path", "a string", "integer"]),
     ("bad value", 'version = 1\n[profile]\nlevel = "most"\n', 3, ["'most'", "off, algorithms, engines"]),
     ("bad algorithm", 'version = 1\n[[rule]]\nalgo = "fast"\n', 3, ["'fast'", "IMPLICIT_GEMM"]),

@@ -63,7 +63,9 @@ bool read_convolution(const json& text, const std::vector<Tensor>& tensors, cons
   node.b = at[second_of(node.operation)];
   node.y = at[result_of(node.operation)];
   node.conv = shape_of(tensors[at[0]], tensors[at[1]], tensors[at[2]]);
-  set_spatial(node.conv, {text.at("pad"), text.at("stride"), text.at("dilation")});
+  // Unequal padding has other names: pad_lower before, pad_upper after (which y's dimensions say too).
+  set_spatial(node.conv,
+              {text.at(text.contains("pad") ? "pad" : "pad_lower"), text.at("stride"), text.at("dilation")});
   node.conv.flipped = text.at("mode") == "CUDNN_CONVOLUTION";
   node.alpha = text.at("alpha");
   node.beta = text.at("beta");

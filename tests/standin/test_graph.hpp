@@ -178,19 +178,29 @@ class GraphBuilder {
   }
   cudnnStatus_t execute(cudnnBackendDescriptor_t plan, const std::vector<std::int64_t>& ids,
                         const std::vector<void*>& pointers, void* workspace) {
-    auto* pack = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    const auto count = static_cast<std::int64_t>(ids.size());
-    set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids.data(), count);
-    set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers.data(), count);
-    set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, &workspace);
-    finalize(pack);
-    return cudnnBackendExecute(handle_, plan, pack);
+    return cudnnBackendExecute(handle_, plan, pack(ids, pointers, workspace));
   }
   cudnnStatus_t execute(cudnnBackendDescriptor_t plan, Problem& p) {
-    return execute(plan, {'x', 'w', 'y'}, {p.x_memory.data(), p.w_memory.data(), p.y_memory.data()});
+    return execute(plan, {'x', 'w', 'y'}, pointers(p));
   }
 
+  cudnnBackendDescriptor_t pack(const std::vector<std::int64_t>& ids, const std::vector<void*>& data,
+                                void* workspace) {
+    auto* made = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    const auto count = static_cast<std::int64_t>(ids.size());
+    set(made, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids.data(), count);
+    set(made, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, data.data(), count);
+    set(made, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, &workspace);
+    finalize(made);
+    return made;
+  }
+  cudnnBackendDescriptor_t pack(Problem& p) { return pack({'x', 'w', 'y'}, pointers(p), nullptr); }
+
  private:
+  static std::vector<void*> pointers(Problem& p) {
+    return {p.x_memory.data(), p.w_memory.data(), p.y_memory.data()};
+  }
+
   static void scalar(cudnnBackendDescriptor_t op, cudnnBackendAttributeName_t name, cudnnDataType_t type,
                      double value) {
     const auto narrow = static_cast<float>(value);

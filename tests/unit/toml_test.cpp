@@ -164,7 +164,7 @@ TEST_F(TomlTest, OrdinaryVariationsOfFilesAreTaken) {
 TEST_F(TomlTest, TheExampleIsWithoutErrorsAndHasEveryKey) {
   set("CONVPIN_CONFIG", CONVPIN_SOURCE_DIR "/config/example.toml");
   const Settings s = good();
-  EXPECT_EQ(s.rules.size(), 6u);
+  EXPECT_EQ(s.rules.size(), 8u);
   EXPECT_EQ(s.denials.size(), 5u);
   std::ifstream in(CONVPIN_SOURCE_DIR "/config/example.toml");
   const std::string example((std::istreambuf_iterator<char>(in)), {});

@@ -54,11 +54,12 @@ Descriptor make_variant_pack(const Workload& load, void* workspace) {
   return pack;
 }
 
-Outcome describe(Plan& plan, const Problem& problem) {
+Outcome describe(Plan& plan, const Problem& problem, const Options& options) {
   const Configuration ran = read_configuration_of_plan(plan.descriptor);
   Outcome outcome;
   outcome.ran = convpin::to_tag(ran.engine);
   outcome.workspace = plan.workspace;
+  if (options.json) outcome.json = json_of(plan).c_str();  // up to its NUL
   for (int note : ran.notes) outcome.notes.push_back(convpin::numerical_note_name(note, problem.x.type));
   return outcome;
 }
@@ -116,10 +117,11 @@ Parsed<Outcome> run_plan(const Workload& load, const Options& options, cudnnHand
                                 : load.run("cudnnBackendExecute", launch, options, outcome);
   if (!error.empty()) return Parsed<Outcome>::fail(error);
   // Read back only now, and from the plan itself: this is what ran.
-  Outcome plan_is = describe(plan, load.problem());
+  Outcome plan_is = describe(plan, load.problem(), options);
   outcome.ran = plan_is.ran;
   outcome.notes = plan_is.notes;
   outcome.workspace = plan_is.workspace;
+  outcome.json = plan_is.json;
   return Parsed<Outcome>::ok(std::move(outcome));
 }
 
@@ -212,7 +214,8 @@ Parsed<Outcome> plan_graph(const Problem& problem, const Options& options) {
   for (auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
     for (Descriptor& config : configurations(g.graph, mode, target, options, error)) {
       Plan plan = build_plan(config, g.graph, target, options);
-      if (plan.descriptor.ok() && fits(plan, options)) return Parsed<Outcome>::ok(describe(plan, problem));
+      if (plan.descriptor.ok() && fits(plan, options))
+        return Parsed<Outcome>::ok(describe(plan, problem, options));
       error = plan.descriptor.ok() ? too_large(plan) : plan.descriptor.error();
     }
   }

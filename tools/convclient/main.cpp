@@ -11,6 +11,7 @@
 #include <cudnn.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -38,7 +39,7 @@ struct CommandLine {
 };
 
 const std::vector<std::string> kFields{"problem",  "engine", "workspace", "notes",
-                                       "checksum", "error",  "time"};
+                                       "checksum", "error",  "time",      "json"};
 
 void declare(CLI::App& app, CommandLine& c) {
   Options& o = c.options;
@@ -88,7 +89,8 @@ void declare(CLI::App& app, CommandLine& c) {
   app.add_flag("--check", o.check, "compare with a float64 reference (4096 elements of a large output)");
   app.add_flag("--time", o.time, "print the median time of the executions");
   app.add_option("--print", c.print,
-                 "only the values of these, comma-separated: " + CLI::detail::join(kFields, ", "))
+                 "only the values of these, comma-separated: " + CLI::detail::join(kFields, ", ") +
+                     " (the plan's, graph)")
       ->delimiter(',')
       ->check(CLI::IsMember(kFields))
       ->allow_extra_args(false);
@@ -182,6 +184,7 @@ std::string value_of(const std::string& field, const Problem& p, const Outcome& 
   if (field == "checksum" && o.checksum)
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(*o.checksum));
   if (field == "error" && o.error) std::snprintf(text, sizeof text, "%.3g", *o.error);
+  if (field == "json") return o.json;
   if (field == "time" && o.time_ms) std::snprintf(text, sizeof text, "%.4f", *o.time_ms);
   return text;
 }
@@ -214,6 +217,7 @@ int main(int argc, char** argv) {
   if (std::string why = contradiction(c); !why.empty()) return complain(why);
   if (!c.problems_file.empty())
     for (std::string& line : lines_of(c.problems_file)) c.texts.push_back(std::move(line));
+  c.options.json = std::ranges::count(c.print, "json") > 0;
   if (c.texts.empty()) return complain("no problem given; --help shows how");
   if (!c.device_file.empty()) {
     std::ostringstream text;

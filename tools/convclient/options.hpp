@@ -26,6 +26,7 @@ struct Options {
   std::string device_json;  // the text of a device's properties: plans only, nothing runs
   bool check = false;       // compare with a float64 reference
   bool time = false;        // print the median time of the executions
+  bool json = false;        // print the plan as its own JSON text
 };
 
 struct Outcome {
@@ -36,6 +37,7 @@ struct Outcome {
   std::optional<double> error;            // max |out - ref| / max |ref|
   std::optional<double> bound;            // what `error` may be
   std::optional<double> time_ms;
+  std::string json;  // of the plan, where it was asked for
 };
 
 }  // namespace convclient
