@@ -30,6 +30,7 @@ std::vector<std::string> comments_for(const Usage& usage, const Ran& ran) {
   if (is->time_ms) first += "; " + four_digits(*is->time_ms) + " ms";
   if (is->workspace_bytes) first += "; workspace " + std::to_string(*is->workspace_bytes) + " bytes";
   std::vector<std::string> comments{first};
+  if (!ran.choice.reason.empty()) comments.push_back(ran.choice.reason);
   if (ran.choice.kind == ChoiceKind::Set) comments.push_back("as asked for by " + ran.choice.rule + ": " + ran.choice.requested);
   if (usage.ran.size() > 1) {
     std::vector<std::string> others;

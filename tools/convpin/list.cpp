@@ -8,7 +8,7 @@
 #include "tools/convpin/engines.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/letters.hpp"
-#include "tools/convpin/log.hpp"
+#include "tools/convpin/problems.hpp"
 #include "tools/convpin/table.hpp"
 
 namespace convpin::cli {
@@ -20,31 +20,6 @@ struct ListOptions {
   int sm = 0;
   bool refused = false, json = false;
 };
-
-std::vector<Problem> problems_from(const ListOptions& options, const Letters& letters) {
-  std::vector<Problem> problems;
-  const auto add = [&](const Problem& problem) {
-    if (std::ranges::find(problems, problem) == problems.end()) problems.push_back(problem);
-  };
-  for (const std::string& text : options.problems) {
-    const auto problem = parse_problem(text);
-    if (!problem) throw BadUse(problem.error);
-    add(*problem);
-  }
-  if (letters.any()) {
-    const auto of_letters = problems_of(letters);
-    if (!of_letters) throw BadUse(of_letters.error);
-    for (const Problem& problem : *of_letters) add(problem);
-  }
-  if (!options.logs.empty()) {
-    const Log log = read_logs(options.logs);
-    for (const std::string& warning : log.warnings) say(warning);
-    for (const Run& run : log.runs)
-      for (const auto& [id, p] : run.problems) add(p.problem);
-  }
-  if (problems.empty()) throw BadUse("no problem is given: its text form, --log FILE, or letters (-n -c -H -W -k -y -x ...)");
-  return problems;
-}
 
 const char* word_for(CandidateStatus status) {
   return status == CandidateStatus::Ok ? "yes" : status == CandidateStatus::Skipped ? "unknown" : "no";
@@ -118,7 +93,7 @@ Opened open_for(const ListOptions& options) {
 }
 
 int list(const ListOptions& options, const Letters& letters) {
-  const auto problems = problems_from(options, letters);
+  const auto problems = problems_from(options.problems, letters, options.logs);
   const Opened opened = open_for(options);
   Json all = Json::array();
   bool any_unsupported = false;

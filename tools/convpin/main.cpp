@@ -1,5 +1,5 @@
 // convpin: makes choices out of a program's log, files out of choices, and something to look at out of both.
-#include <cstdio>
+#include <algorithm>
 #include <exception>
 #include <iostream>
 
@@ -21,8 +21,16 @@ constexpr Command kCommands[] = {
      "convpin list -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 --dtype half --layout nhwc\n"
      "convpin list --log run.jsonl --device h200 --sm 80",
      declare_list},
+    {"replay", "runs a problem with any candidate; prints time and error",
+     "convpin replay \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\" --candidate eng38 --candidate 7\n"
+     "convpin replay --log run.jsonl --all",
+     declare_replay},
     {"device", "writes cuDNN's description of this GPU, for convpin list elsewhere", "convpin device -o h200.json", declare_device},
     {"freeze", "rules that name, for every problem of a log, what ran", "convpin freeze run.jsonl -o pins.toml", declare_freeze},
+    {"tune", "times every engine for every problem of a log; rules for what is best",
+     "convpin tune run.jsonl -o pins.toml\n"
+     "convpin tune run.jsonl -o pins.toml --knobs --budget \"1 h\" --workspace-limit \"256 MiB\"",
+     declare_tune},
     {"check", "validates a configuration; against a log, says what each rule would match",
      "convpin check pins.toml\n"
      "convpin check pins.toml --log run.jsonl\n"
@@ -107,6 +115,9 @@ int dispatch(std::vector<std::string> arguments) {
     return kYes;
   });
 
+  const auto known = [&](const CLI::App* sub) { return sub->get_name() == arguments[0]; };
+  if (!arguments.empty() && !arguments[0].starts_with('-') && std::ranges::none_of(app.get_subcommands(nullptr), known))
+    return complain("there is no command '" + arguments[0] + "'; convpin help lists them");
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app.parse(std::move(reversed));
