@@ -97,6 +97,7 @@ GraphPointer describe(const Library& library, const GraphNode& node) {
       out.runnable = false;
   }
   if (out.outputs.empty()) return nullptr;
+  if (out.problem.fused_count > 0 && runtime().settings.profile_level == ProfileLevel::Engines) out.operations = node.operations;
   out.problem = canonical(out.problem);
   return std::make_shared<const ConvolutionGraph>(std::move(out));
 }

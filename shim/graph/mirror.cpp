@@ -44,6 +44,7 @@ void note(TensorNode& t, cudnnBackendAttributeName_t name, std::int64_t count, c
     case CUDNN_ATTR_TENSOR_UNIQUE_ID: return copy(t.id, count, values);
     case CUDNN_ATTR_TENSOR_IS_VIRTUAL: return copy(t.is_virtual, count, values);
     case CUDNN_ATTR_TENSOR_IS_BY_VALUE: return copy(t.by_value, count, values);
+    case CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT: return copy(t.alignment, count, values);
     case CUDNN_ATTR_TENSOR_VECTOR_COUNT: return copy(t.vector_count, count, values);
     default: return;
   }
@@ -66,8 +67,26 @@ void note(ConvolutionNode& c, cudnnBackendAttributeName_t name, std::int64_t cou
   }
 }
 
-void note(PointwiseNode& p, cudnnBackendAttributeName_t name, std::int64_t count, const void* values) {
+std::size_t size_of_attribute(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE:
+    case CUDNN_TYPE_VOID_PTR: return 8;
+    case CUDNN_TYPE_BOOLEAN: return sizeof(bool);
+    default: return 4;  // floats, and cuDNN's enums
+  }
+}
+
+void keep(std::vector<RawAttribute>& list, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+          const void* values) {
+  if (runtime().settings.profile_level != ProfileLevel::Engines || count < 1 || count > kMaxDims || !values) return;
+  const auto* bytes = static_cast<const char*>(values);
+  list.push_back({name, type, count, {bytes, bytes + size_of_attribute(type) * static_cast<std::size_t>(count)}});
+}
+
+void note(PointwiseNode& p, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values) {
   if (name == CUDNN_ATTR_POINTWISE_MODE) copy(p.mode, count, values);
+  keep(p.raw, name, type, count, values);
 }
 
 // beta is a float or a double.
@@ -78,6 +97,7 @@ void copy_scalar(double& to, cudnnBackendAttributeType_t type, std::int64_t coun
 
 void note(OperationNode& o, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
           const void* values) {
+  if (type == CUDNN_TYPE_FLOAT || type == CUDNN_TYPE_DOUBLE) keep(o.scalars, name, type, count, values);
   switch (name) {
     case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX:
@@ -249,7 +269,7 @@ void note_attribute(Node& node, cudnnBackendAttributeName_t name, cudnnBackendAt
   std::visit(
       [&](auto& what) {
         using What = std::decay_t<decltype(what)>;
-        if constexpr (std::is_same_v<What, OperationNode>) {
+        if constexpr (std::is_same_v<What, OperationNode> || std::is_same_v<What, PointwiseNode>) {
           note(what, name, type, count, values);
         } else if constexpr (std::is_same_v<What, EngineNode>) {
           if (name == CUDNN_ATTR_ENGINE_OPERATION_GRAPH)

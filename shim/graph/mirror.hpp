@@ -24,10 +24,20 @@
 
 namespace convpin::graph {
 
+// An attribute as it was set, for making the same descriptor once more. Kept only where the settings want fused graphs
+// compared with their parts.
+struct RawAttribute {
+  cudnnBackendAttributeName_t name;
+  cudnnBackendAttributeType_t type;
+  std::int64_t count;
+  std::vector<char> bytes;
+};
+
 struct TensorNode {
   Tensor tensor;
   std::int64_t id = 0;
   std::int64_t vector_count = 1;
+  std::int64_t alignment = 16; // bytes
   bool is_virtual = false;
   bool by_value = false;       // a scalar in host memory
 };
@@ -41,6 +51,7 @@ struct ConvolutionNode {
 
 struct PointwiseNode {
   std::int32_t mode = 0;
+  std::vector<RawAttribute> raw;
 };
 
 struct OperationNode {
@@ -53,6 +64,7 @@ struct OperationNode {
   ConvolutionNode convolution;
   PointwiseNode pointwise;
   double beta = 0;             // the convolution reads its output where this is not 0
+  std::vector<RawAttribute> scalars;  // alpha and beta
 
   const TensorNode& output() const;
   std::vector<const TensorNode*> inputs() const;   // that are known
@@ -71,6 +83,7 @@ struct ConvolutionGraph {
     bool by_value;
   };
   std::vector<Binding> inputs, outputs;   // not virtual; the convolution's own output first, where it is one
+  std::vector<OperationNode> operations;  // of a fused graph that is to be compared with its parts
   bool runnable = true;        // all inputs and outputs are known: it may be run on buffers of ours
 };
 using GraphPointer = std::shared_ptr<const ConvolutionGraph>;

@@ -6,6 +6,7 @@
 
 #include "shim/graph/decide.hpp"
 #include "shim/graph/packs.hpp"
+#include "shim/graph/parts.hpp"
 #include "shim/hooks/reason.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/buffer.hpp"
@@ -197,12 +198,53 @@ Attempt attempt_of(const Session& session, const Row& row) {
   return attempt;
 }
 
+// The fused graph's operations one by one, on the same data.
+Attempt attempt_apart(const Session& session, const ConvolutionGraph& graph, const Driver& driver, CUstream stream) {
+  const Caller& caller = session.caller;
+  Attempt attempt;
+  Candidate& c = attempt.candidate;
+  c.operation = caller.operation;
+  c.status = CandidateStatus::Unsupported;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto apart = std::make_shared<Parts>(take_apart(caller.library, graph, session.target));
+  c.build_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  for (const Part& part : apart->parts) c.parts.push_back(part.what);
+  c.reason = apart->reason;
+  if (!c.reason.empty()) return attempt;
+  const auto between = std::make_shared<std::vector<Buffer>>();
+  for (const auto& tensor : apart->between) {
+    between->emplace_back(driver, stream, tensor.bytes);
+    if (between->back().failed()) return c.status = CandidateStatus::NoMemory, c.reason = "no memory for what is between them", attempt;
+  }
+  c.status = CandidateStatus::Ok;
+  c.workspace_bytes = apart->workspace_bytes;
+  attempt.run = [&caller, apart, between](const std::vector<void*>& outputs, void* workspace) {
+    auto pointers = caller.pointers;
+    for (std::size_t i = 0; i < outputs.size(); ++i) pointers[caller.output_at[i]] = outputs[i];
+    const auto pointer_of = [&](std::int64_t id) {
+      for (std::size_t i = 0; i < apart->between.size(); ++i)
+        if (apart->between[i].id == id) return (*between)[i].pointer();
+      const auto at = std::find(caller.ids.begin(), caller.ids.end(), id);
+      return at == caller.ids.end() ? nullptr : pointers[static_cast<std::size_t>(at - caller.ids.begin())];
+    };
+    for (const Part& part : apart->parts) {
+      std::vector<void*> own;
+      for (const std::int64_t id : part.ids) own.push_back(pointer_of(id));
+      if (const auto status = execute(caller.library, caller.handle, part.plan.descriptor.get(), part.ids, std::move(own), workspace)) return status;
+    }
+    return CUDNN_STATUS_SUCCESS;
+  };
+  return attempt;
+}
+
 std::vector<Candidate> measure_rows(const Driver& driver, CUstream stream, const Session& session, const ConvolutionGraph& graph) {
   ReasonScope words(session.caller.library, Listen::Yes);
   Subject subject;
   subject.stream = stream;
   for (const auto& output : graph.outputs) subject.outputs.push_back({output.bytes, output.type, output.read});
   for (const Row& row : session.rows) subject.attempts.push_back([&session, &row] { return attempt_of(session, row); });
+  if (!graph.operations.empty() && !session.allowed)
+    subject.attempts.push_back([&] { return attempt_apart(session, graph, driver, stream); });
   subject.about_to_try = [&](const Candidate& c) {
     words.forget();
     record(try_record(session.known.state.id, c));

@@ -31,6 +31,7 @@ struct Candidate {
   std::string reason;                            // why not Ok, in cuDNN's own words where it has any
   std::optional<double> time_ms, time_iqr_ms;    // median and interquartile range of `samples`, CUDA events
   int samples = 0;
+  std::vector<std::string> parts;                // not one plan but several in turn: "convolution eng41", "relu eng0"
   std::optional<int> kernels;                    // that one run launches
   std::optional<double> build_ms;                // building the plan
   std::optional<std::int64_t> workspace_bytes;

@@ -145,6 +145,7 @@ Json candidate_json(ProblemId id, const Candidate& c) {
   record["samples"] = c.samples;
   record["build_ms"] = rounded(c.build_ms);
   record["kernels"] = or_null(c.kernels);
+  if (!c.parts.empty()) record["parts"] = c.parts;
   add_properties(record, c);
   record["error"] = or_null(c.error);
   record["requested"] = c.requested;

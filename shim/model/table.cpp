@@ -62,6 +62,7 @@ std::string algo_text(const Candidate& c) {
 
 // An engine without its knobs, unless only they tell two rows apart.
 std::string engine_text(const Candidate& c, const std::vector<Candidate>& all) {
+  if (!c.parts.empty()) return "apart";
   if (c.engine.engine < 0) return "-";
   const auto same = [&](const Candidate& other) { return other.engine.engine == c.engine.engine; };
   return std::ranges::count_if(all, same) > 1 ? to_tag(c.engine) : "eng" + std::to_string(c.engine.engine);
@@ -108,6 +109,7 @@ std::string refusal(const Candidate& c) {
 }
 
 std::string remark_text(const Candidate& c) {
+  if (!c.parts.empty()) return "not fused: " + join(c.parts, ", ");
   if (c.requested && c.framework_choice) return "requested; same as the framework's choice";
   if (c.requested) return "requested";
   return c.framework_choice ? "the framework's choice" : "";

@@ -1,5 +1,5 @@
 """convclient without us, on the stand-in: every operation by every way that it knows, each result compared with its own
-float64 reference. Fails when convclient computes or describes something else than it was asked for, or when an option does
+float64 reference; and other_graphs. Fails when convclient computes or describes something else than it was asked for, or when an option does
 not take the way that it names."""
 import os
 import pathlib
@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 CLIENT = os.environ["CONVCLIENT"]
+OTHER_GRAPHS = os.environ["OTHER_GRAPHS"]
 STANDIN = os.environ["CONVPIN_STANDIN_DIR"]
 OPERATIONS = ("forward", "backward_data", "backward_filter")
 PROBLEMS = ("x=[2,16,14,14] w=[32,16,3,3] float nchw pad=1", "x=[2,16,15,14] w=[32,16,3,5] half nhwc pad=1,2 stride=2",
@@ -18,12 +19,12 @@ GRAPH_OPTIONS = ((), ("--benchmark",), ("--own-config",), ("--from-json",), ("--
 
 
 class Client(unittest.TestCase):
-    def run_client(self, *arguments, status=0):
+    def run_client(self, *arguments, client=CLIENT, status=0):
         with tempfile.TemporaryDirectory(prefix="convpin-") as folder:
             trace = pathlib.Path(folder) / "trace.txt"
             env = {"LD_LIBRARY_PATH": STANDIN, "STANDIN_TRACE": str(trace)}
             env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | env
-            done = subprocess.run([CLIENT, *arguments], env=env, capture_output=True, text=True, timeout=120)
+            done = subprocess.run([client, *arguments], env=env, capture_output=True, text=True, timeout=120)
             self.assertEqual(done.returncode, status, done.stderr)
             lines = trace.read_text().splitlines() if trace.is_file() else []
             return done, [line.split() for line in lines]
@@ -61,6 +62,14 @@ class Client(unittest.TestCase):
                                       "backward_data " + PROBLEMS[0])
         self.assertIn("CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR", done.stdout)
         self.assertEqual(trace, [])
+
+    def test_graphs_without_a_convolution(self):
+        done, trace = self.run_client(client=OTHER_GRAPHS)
+        pooling, matmul, add = done.stdout.splitlines()
+        self.assertRegex(pooling, "^max_pool: eng1 checksum=.* right$")
+        self.assertEqual(trace, [["graph", "eng1", "RESAMPLE_FWD"]])
+        for line in (matmul, add):
+            self.assertRegex(line, "can't run: the heuristics offer nothing")
 
     def test_what_it_refuses(self):
         for arguments, reason in ((("--bias-relu", "dgrad " + PROBLEMS[0]), "to a forward convolution only"),

@@ -34,7 +34,7 @@ int frontend_main(int argc, char** argv, const char* name, const RunProblem& run
   Request request;
   std::vector<std::string> texts;
   bool no_tf32 = false;
-  CLI::App app("Runs forward convolutions through cudnn-frontend.", name);
+  CLI::App app("Runs convolutions through cudnn-frontend.", name);
   app.add_option("problem", texts, "convolutions, e.g. \"x=[2,8,14,14] w=[8,8,3,3] half nhwc pad=1,1\"")
       ->required();
   app.add_flag("--benchmark", request.benchmark, "time the plans and take the fastest");

@@ -24,7 +24,16 @@ using convclient::Outcome;
 using convclient::Workload;
 using convpin::Problem;
 
-constexpr auto kForward = CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+cudnnBackendDescriptorType_t operation_of(const Problem& p) {
+  switch (p.operation) {
+    case convpin::Operation::BackwardData:
+      return CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+    case convpin::Operation::BackwardFilter:
+      return CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+    default:
+      return CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+  }
+}
 constexpr std::uint64_t kBenchmarkLimit = 10;  // torch.backends.cudnn.benchmark_limit
 
 // The largest power of two, up to 32, that the address is a multiple of.
@@ -61,7 +70,7 @@ cudnn_frontend::ConvDesc_v8 get_conv_descriptor(const Problem& p) {
 
 cudnn_frontend::OperationGraph build_opgraph(cudnnHandle_t handle, const Workload& load) {
   const Problem& p = load.problem();
-  auto op = cudnn_frontend::OperationBuilder(kForward)
+  auto op = cudnn_frontend::OperationBuilder(operation_of(p))
                 .setxDesc(get_tensor_descriptor(p.x, 'x', load.x()))
                 .setyDesc(get_tensor_descriptor(p.y, 'y', load.y()))
                 .setwDesc(get_tensor_descriptor(p.w, 'w', load.w()))
@@ -84,8 +93,9 @@ void filter_engine_configs(cudnn_frontend::EngineConfigList& from, cudnn_fronten
   });
 }
 
-std::vector<cudnn_frontend::GeneratorSource> get_generator_sources(const Request& request, bool is_float,
+std::vector<cudnn_frontend::GeneratorSource> get_generator_sources(const Request& request, const Problem& p,
                                                                    bool heuristic, bool fallback) {
+  const bool is_float = p.x.type == convpin::DataType::Float;
   const auto heurgen_method = [=, &request](cudnn_frontend::OperationGraph& graph) {
     auto heuristics = cudnn_frontend::EngineHeuristicsBuilder()
                           .setOperationGraph(graph)
@@ -96,9 +106,11 @@ std::vector<cudnn_frontend::GeneratorSource> get_generator_sources(const Request
     filter_engine_configs(configs, filtered, request, is_float);
     return filtered;
   };
-  const auto fallback_method = [=, &request](cudnn_frontend::OperationGraph& graph) {
-    auto list =
-        cudnn_frontend::EngineFallbackListBuilder().setOperationGraph(graph).setOperation(kForward).build();
+  const auto fallback_method = [=, &request, &p](cudnn_frontend::OperationGraph& graph) {
+    auto list = cudnn_frontend::EngineFallbackListBuilder()
+                    .setOperationGraph(graph)
+                    .setOperation(operation_of(p))
+                    .build();
     cudnn_frontend::EngineConfigList filtered;
     filter_engine_configs(list.getFallbackList(), filtered, request, is_float);
     return filtered;
@@ -158,11 +170,10 @@ std::optional<Outcome> try_configs(cudnn_frontend::EngineConfigList& configs, co
 
 // benchmark=False: INSTANT's list, and on a graph made anew the FALLBACK list.
 Outcome run_single_conv(const Workload& load, const Request& request, cudnnHandle_t handle) {
-  const bool is_float = load.problem().x.type == convpin::DataType::Float;
   for (const bool fallback : {false, true}) {
     auto graph = build_opgraph(handle, load);
     const std::string tag = graph.getTag();
-    auto sources = get_generator_sources(request, is_float, !fallback, fallback);
+    auto sources = get_generator_sources(request, load.problem(), !fallback, fallback);
     cudnn_frontend::EngineConfigGenerator generator(static_cast<int>(sources.size()), sources.data());
     auto configs = generator.generate_engine_config(graph);
     if (auto outcome = try_configs(configs, tag, handle, load, request)) return *outcome;
@@ -172,9 +183,8 @@ Outcome run_single_conv(const Workload& load, const Request& request, cudnnHandl
 
 // benchmark=True: the plans of both lists, those with too large a workspace dropped, at most ten timed.
 Outcome run_single_conv_benchmark(const Workload& load, const Request& request, cudnnHandle_t handle) {
-  const bool is_float = load.problem().x.type == convpin::DataType::Float;
   auto graph = build_opgraph(handle, load);
-  auto sources = get_generator_sources(request, is_float, true, true);
+  auto sources = get_generator_sources(request, load.problem(), true, true);
   cudnn_frontend::EngineConfigGenerator generator(static_cast<int>(sources.size()), sources.data());
   auto plans = generator.cudnnGetPlan(handle, graph, [&](cudnn_frontend::ExecutionPlan const& plan) {
     return plan_errata_exception(handle, plan.getTag());

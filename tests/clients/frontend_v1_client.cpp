@@ -21,6 +21,7 @@ using clients::Request;
 using convclient::Outcome;
 using convclient::Workload;
 using convpin::DataType;
+using convpin::Operation;
 using convpin::Problem;
 using Attributes = std::shared_ptr<fe::graph::Tensor_attributes>;
 
@@ -51,6 +52,16 @@ Attributes add_tensor(fe::graph::Graph& graph, const char* name, const convpin::
                           .set_dim(list(t.dims, t.rank))
                           .set_stride(list(t.strides, t.rank))
                           .set_data_type(frontend_type(t.type)));
+}
+
+template <typename Kind>
+Kind attributes_for(const Problem& p) {
+  const int dims = p.spatial_dims();
+  return Kind()
+      .set_pre_padding(list(p.pad, dims))
+      .set_post_padding(list(p.post_pad, dims))
+      .set_stride(list(p.stride, dims))
+      .set_dilation(list(p.dilation, dims));
 }
 
 using Pointers = std::unordered_map<Attributes, void*>;
@@ -103,22 +114,27 @@ Outcome run_fastest(fe::graph::Graph& graph, Pointers& pointers, const Workload&
 Outcome run(const Workload& load, const Request& request, cudnnHandle_t handle) {
   const Problem& p = load.problem();
   if (p.flipped) throw std::runtime_error("the 1.x API has no true convolution in older versions");
-  const int dims = p.spatial_dims();
-
   fe::graph::Graph graph;
   graph.set_io_data_type(frontend_type(p.x.type)).set_compute_data_type(frontend_type(p.compute));
-  Attributes x = add_tensor(graph, "x", p.x);
-  Attributes w = add_tensor(graph, "w", p.w);
-  Attributes y = graph.conv_fprop(x, w,
-                                  fe::graph::Conv_fprop_attributes()
-                                      .set_pre_padding(list(p.pad, dims))
-                                      .set_post_padding(list(p.post_pad, dims))
-                                      .set_stride(list(p.stride, dims))
-                                      .set_dilation(list(p.dilation, dims)));
-  y->set_output(true)
-      .set_dim(list(p.y.dims, p.y.rank))
-      .set_stride(list(p.y.strides, p.y.rank))
-      .set_data_type(frontend_type(p.y.type));
+  const std::array<const convpin::Tensor*, 3> tensors{&p.x, &p.w, &p.y};
+  constexpr const char* names[] = {"x", "w", "y"};
+  const std::size_t output = p.operation == Operation::Forward        ? 2
+                             : p.operation == Operation::BackwardData ? 0
+                                                                      : 1;
+  std::array<Attributes, 3> xwy;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (i != output) xwy[i] = add_tensor(graph, names[i], *tensors[i]);
+  if (p.operation == Operation::Forward)
+    xwy[2] = graph.conv_fprop(xwy[0], xwy[1], attributes_for<fe::graph::Conv_fprop_attributes>(p));
+  else if (p.operation == Operation::BackwardData)
+    xwy[0] = graph.conv_dgrad(xwy[2], xwy[1], attributes_for<fe::graph::Conv_dgrad_attributes>(p));
+  else
+    xwy[1] = graph.conv_wgrad(xwy[2], xwy[0], attributes_for<fe::graph::Conv_wgrad_attributes>(p));
+  xwy[output]
+      ->set_output(true)
+      .set_dim(list(tensors[output]->dims, tensors[output]->rank))
+      .set_stride(list(tensors[output]->strides, tensors[output]->rank))
+      .set_data_type(frontend_type(tensors[output]->type));
 
   check(graph.validate());
   check(graph.build_operation_graph(handle));
@@ -130,7 +146,7 @@ Outcome run(const Workload& load, const Request& request, cudnnHandle_t handle) 
   graph.deselect_numeric_notes(unwanted);
   if (request.max_workspace != INT64_MAX) graph.deselect_workspace_greater_than(request.max_workspace);
   check(graph.check_support());
-  Pointers pointers{{x, load.x()}, {w, load.w()}, {y, load.y()}};
+  Pointers pointers{{xwy[0], load.x()}, {xwy[1], load.w()}, {xwy[2], load.y()}};
   if (request.benchmark) return run_fastest(graph, pointers, load, request, handle);
 
   check(graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));

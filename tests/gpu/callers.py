@@ -241,7 +241,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", help="callers whose name contains one of these")
     parser.add_argument("--list", action="store_true", help="name the callers and what is missing, and end")
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--out", default="callers.md")
     options = parser.parse_args()
     chosen = [c for c in callers() if not options.only or any(word.lower() in c.name.lower() for word in options.only)]

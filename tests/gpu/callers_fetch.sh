@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# What callers.py and convtests.py use beside a stock PyTorch and JAX, into build/callers (or the folder given): on a machine
+# What callers.py uses beside a stock PyTorch and JAX, into build/callers (or the folder given): on a machine
 # with a network; the GPU machine needs none. Debian's packages are unpacked, not installed.
 #
 #   tests/gpu/callers_fetch.sh [FOLDER]
 #
 #   frontend/            cudnn-frontend's Python package (for Python 3.12)
-#   python/              expecttest, for PyTorch's own test utilities
 #   libjemalloc.so.2, libtcmalloc_minimal.so.4
 #   dlib_client          dlib's net, where nvcc is at hand (dlib/CMakeLists.txt; for sm_90)
 set -euo pipefail
@@ -34,7 +33,6 @@ library() {  # library FILE PACKAGE: of a Debian package
 }
 
 wheel "$folder/frontend" nvidia-cudnn-frontend==1.18.0
-wheel "$folder/python" expecttest==0.3.0
 library libjemalloc.so.2 libjemalloc2
 library libtcmalloc_minimal.so.4 libtcmalloc-minimal4
 

@@ -9,6 +9,7 @@ names convpin, or where the fallback's result is not the framework's own (TF32 o
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import tempfile
 import time
@@ -53,6 +54,7 @@ def report(operation, run, check):
 def pytorch():
     import torch
     from pytorch_calls import Convolution
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = "DETERMINISTIC" in os.environ, "BENCHMARK" in os.environ
     c = Convolution("3x3", "fp32", "nchw")   # TF32 off
     tensors = c.tensors()
     references = c.references(*tensors)
@@ -95,11 +97,14 @@ def cases(folder):
     for rule, values in (("fallback, Winograd asked for", NEVER), ("fallback, TF32 engines asked for, TF32 off", TF32),
                          ("fallback, engines that convert to fp16 asked for", DOWN)):
         yield f"PyTorch, graph: {rule}", "pytorch", pins(values), "run"
+        yield f"PyTorch, graph, benchmark: {rule}", "pytorch", pins(values) | {"BENCHMARK": "1"}, "run"
+    yield ("PyTorch, graph: fallback, atomic kernels asked for, cudnn.deterministic", "pytorch",
+           pins({"backward_data": "0", "backward_filter": "0"}) | {"DETERMINISTIC": "1"}, "run")
     yield "PyTorch, legacy: fallback, Winograd asked for", "pytorch", pins(NEVER) | legacy, "run"
     yield "JAX: fallback, Winograd asked for", "jax", pins(NEVER) | quiet, "run"
 
 
-def judge(name, program, expected, status, out, err, log):
+def judge(name, program, env, expected, status, out, err, log):
     """(rows, what is wrong) of one case."""
     rows, wrong, found = [], [], {}
     for line in out.splitlines():
@@ -108,6 +113,8 @@ def judge(name, program, expected, status, out, err, log):
     said = [line for line in err.splitlines() if line.startswith("convpin: ") and (": error:" in line or ": warning:" in line)]
     choices = {r["problem"].split()[0]: r for r in (runs.read_log(log) if log.exists() else []) if r["type"] == "choice"}
     for operation in OPERATIONS:
+        if expected == "run" and VARIABLES[operation] not in env:
+            continue
         r = found.get(operation)
         if r is None:
             wrong.append(f"{operation}: the program ended with {status}: {err[-500:]}")
@@ -135,7 +142,7 @@ def judge(name, program, expected, status, out, err, log):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worker", choices=["pytorch", "jax"], help=argparse.SUPPRESS)
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--out", default="errors.md")
     options = parser.parse_args()
     if options.worker:
@@ -149,8 +156,8 @@ def main():
             env = {**todo[i][2], "CONVPIN_LOG": str(logs[i]), "CONVPIN_PROFILE": "off"}
             return runs.python("errors.py", "--worker", todo[i][1], env=env, timeout=240)
         for i, result in enumerate(pool.map(one, range(len(todo)))):
-            name, program, _, expected = todo[i]
-            more, wrong = judge(name, program, expected, *result, logs[i])
+            name, program, env, expected = todo[i]
+            more, wrong = judge(name, program, env, expected, *result, logs[i])
             rows += more
             failures += [f"{name}: {each}" for each in wrong]
     cell = lambda text: text.replace("|", "\\|").replace("\n", " ")[:300]

@@ -110,7 +110,7 @@ def matrix(client, options, folder, failures):
             failures.append(cells)
             continue
         tasks += [pytorch_matrix.task_for(api, a, key, cell) for key, cell in cells.items() if cell["choice"] and cell["choice"]["choice"] != "set"]
-    answers, wrong = pytorch_matrix.run_direct(tasks, 4, folder)
+    answers, wrong = pytorch_matrix.run_direct(tasks, 8, folder)
     failures += wrong
     legend, others, lines, total = Legend(), {}, [], []
     for operation in OPERATIONS:

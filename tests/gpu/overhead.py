@@ -3,7 +3,7 @@
 Workers stay alive and are measured in turn, so that drifts hit all alike, each on a core of its own. A measurement is
 the fastest of several short loops: what disturbs a loop only ever makes it slower. Ratios of neighbouring measurements:
 preloaded / bare, and bare / bare (A/A) to show the noise. Several sets of workers, since a process keeps its luck with
-addresses.
+addresses. --training measures forward and backward instead (autograd's thread included), with fewer sets.
 """
 import argparse
 import os
@@ -14,6 +14,7 @@ import time
 import runs
 
 SETS, TURNS, LOOPS, CALLS = 6, 5, 20, 2000
+TRAINING = 2, 5, 20, 300   # the same, of --training
 VARIANTS = {
     "bare": (False, {}),
     "bare again": (False, {}),
@@ -24,15 +25,23 @@ VARIANTS = {
 }
 
 
-def worker(core):
+def worker(core, training):
     import torch
-    os.sched_setaffinity(0, {core})
-    x = torch.randn(1, 8, 8, 8, device="cuda")
-    w = torch.randn(8, 8, 3, 3, device="cuda")
-    conv = torch.nn.functional.conv2d
-    with torch.no_grad():
+    if not training:
+        os.sched_setaffinity(0, {core})
+    x = torch.randn(1, 8, 8, 8, device="cuda", requires_grad=training)
+    w = torch.randn(8, 8, 3, 3, device="cuda", requires_grad=training)
+    gradient = torch.randn(1, 8, 8, 8, device="cuda")
+    conv, grad = torch.nn.functional.conv2d, torch.autograd.grad
+    calls = (TRAINING if training else (CALLS,))[-1]
+    with torch.set_grad_enabled(training):
         def loop():
             begin = time.perf_counter()
+            if training:
+                for _ in range(calls):
+                    grad(conv(x, w, padding=1), (x, w), gradient)
+                torch.cuda.synchronize()
+                return (time.perf_counter() - begin) / calls * 1e6
             for _ in range(CALLS):
                 conv(x, w, padding=1)
             torch.cuda.synchronize()
@@ -45,12 +54,12 @@ def worker(core):
 
 
 class Worker:
-    def __init__(self, preload, env, core):
+    def __init__(self, preload, env, core, training):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("CONV_", "CONVPIN_")) and k != "LD_PRELOAD"}
         environment.update(env)
         if preload:
             environment["LD_PRELOAD"] = str(runs.LIBRARY)
-        self.process = subprocess.Popen([sys.executable, __file__, "--worker", "--core", str(core)], env=environment, text=True,
+        self.process = subprocess.Popen([sys.executable, __file__, "--worker", "--core", str(core), *(["--training"] if training else [])], env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def ready(self):
@@ -70,18 +79,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worker", action="store_true")
     parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--training", action="store_true")
     parser.add_argument("--out", default="overhead.md")
     options = parser.parse_args()
     if options.worker:
-        return worker(options.core)
+        return worker(options.core, options.training)
     times, ratios = {v: [] for v in VARIANTS}, {v: [] for v in VARIANTS}
     cores = sorted(os.sched_getaffinity(0))
-    for turn in range(SETS):
+    sets, turns, loops, calls = TRAINING if options.training else (SETS, TURNS, LOOPS, CALLS)
+    for turn in range(sets):
         # The set's first core moves on, so that no variant keeps one.
-        workers = {name: Worker(*how, cores[(turn + 2 * i) % len(cores)]) for i, (name, how) in enumerate(VARIANTS.items())}
+        workers = {name: Worker(*how, cores[(turn + 2 * i) % len(cores)], options.training) for i, (name, how) in enumerate(VARIANTS.items())}
         for w in workers.values():
             w.ready()
-        for _ in range(TURNS):
+        for _ in range(turns):
             for name, w in workers.items():
                 if name == "bare":
                     continue
@@ -93,7 +104,7 @@ def main():
             w.end()
     failed = False
     with open(options.out, "w") as out:
-        out.write(f"Measured {runs.versions()}; `tests/gpu/overhead.py`: {SETS} sets of processes, {TURNS} alternating pairs each, the fastest of {LOOPS} loops of {CALLS} calls a measurement\n\n")
+        out.write(f"Measured {runs.versions()}; `tests/gpu/overhead.py`: {sets} sets of processes, {turns} alternating pairs each, the fastest of {loops} loops of {calls} {'steps, forward and backward,' if options.training else 'calls'} a measurement\n\n")
         out.write("| run | µs a call | ratio to bare, mean | 95 % interval of the mean | pairs |\n| --- | --- | --- | --- | --- |\n")
         for name in VARIANTS:
             mean_time, _ = runs.interval(times[name])
@@ -102,7 +113,7 @@ def main():
                 continue
             mean, half = runs.interval(ratios[name])
             out.write(f"| {name} | {mean_time:.3f} | {mean:.4f} | {mean - half:.4f} – {mean + half:.4f} | {len(ratios[name])} |\n")
-            if name == "no rule, no profile" and mean + half > 1.02:
+            if name == "no rule, no profile" and mean + half > 1.02 and not options.training:
                 failed = True
     print(open(options.out).read())
     return 1 if failed else 0

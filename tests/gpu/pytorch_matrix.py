@@ -25,6 +25,8 @@ VARIABLES = {"forward": "CONV_FWD_ALGO", "backward_data": "CONV_BWD_DATA_ALGO", 
 
 # What PyTorch's own filter, or convpin for an algorithm by number, keeps from running: notes that exclude an engine.
 EXCLUDED = {"fp32": {"TENSOR_CORE", "DOWN_CONVERT_INPUTS"}, "other": {"DOWN_CONVERT_INPUTS"}}
+MATH_TYPES = {"DEFAULT_MATH": "DEFAULT", "TENSOR_OP_MATH": "TENSOR_OP", "TENSOR_OP_MATH_ALLOW_CONVERSION": "ALLOW_CONVERSION",
+              "FMA_MATH": "FMA"}   # the log's word: cudnn_direct's
 # Math types that PyTorch gives to legacy calls.
 MATHS = {"fp32": ["FMA"], "tf32": ["DEFAULT"], "fp16": ["DEFAULT", "TENSOR_OP"], "bf16": ["DEFAULT", "TENSOR_OP"]}
 
@@ -115,22 +117,23 @@ def direct_worker(file):
 
     for task in tasks:
         answer = {"key": task["key"], "path": task["path"], "algorithm": task["algorithm"], "ran": [], "kernels": None, "error": ""}
-        for name, make in prepared(task):
-            try:
-                run = make()
-                if run is None:
-                    continue
-                run()
-                torch.cuda.synchronize()
-                answer["ran"].append(name)
-                if task["ran"]:
-                    functions.append(run)
-                    named.append(answer)
-            except cudnn_direct.CudnnError as error:
-                answer["error"] = str(error)
-        if not task["ran"]:
-            print(json.dumps(answer))
-        elif not answer["ran"]:
+        try:
+            for name, make in prepared(task):
+                try:
+                    run = make()
+                    if run is None:
+                        continue
+                    run()
+                    torch.cuda.synchronize()
+                    answer["ran"].append(name)
+                    if task["ran"]:
+                        functions.append(run)
+                        named.append(answer)
+                except (cudnn_direct.CudnnError, torch.OutOfMemoryError) as error:
+                    answer["error"] = str(error)[:300]
+        except cudnn_direct.CudnnError as error:   # not even a graph
+            answer["error"] = str(error)[:300]
+        if not task["ran"] or not answer["ran"]:
             print(json.dumps(answer))
         if len(functions) >= 24 or task is tasks[-1]:   # workspaces are kept until then
             for each, names in zip(named, runs.names_of_each(functions)):
@@ -166,7 +169,7 @@ def task_for(path, algorithm, key, cell):
     ran, math = None, None
     if choice["choice"] == "set":
         ran = choice["ran"] if path == "graph" else str(algorithm)
-        math = (choice["math_type"] or "DEFAULT").removesuffix("_MATH")
+        math = MATH_TYPES[choice["math_type"] or "DEFAULT_MATH"]
     return {"key": list(key), "path": path, "algorithm": algorithm, "ran": ran, "math": math}
 
 
@@ -178,7 +181,7 @@ def main():
     parser.add_argument("--filters", nargs="+", default=list(FILTERS), choices=list(FILTERS))
     parser.add_argument("--algorithms", nargs="+", type=int, default=list(range(8)))
     parser.add_argument("--out", default="pytorch_matrix.md")
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=8)
     options = parser.parse_args()
     if options.worker:
         return worker(options.filters)

@@ -9,7 +9,7 @@ folder=${1:-$here/../../build/gpu}
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 export CONVPIN_LIBRARY=${CONVPIN_LIBRARY:-$(cd "$here/../.." && pwd)/build/release/libconvpin.so}
-steps=(cases matrix legacy_graph callers resnet50 overhead)
+steps=(cases matrix legacy_graph callers errors per_layer convtests repin resnet50 overhead)
 wanted=" ${*:-${steps[*]}} "
 for step in $wanted; do
   [[ " ${steps[*]} " == *" $step "* ]] || { echo "there is no step $step; steps: ${steps[*]}" >&2; exit 2; }

@@ -209,7 +209,6 @@ CUresult begin_capture(CUstream, CUstreamCaptureMode) { return CUDA_ERROR_NOT_SU
 CUresult end_capture(CUstream, CUgraph*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult graph_nodes(CUgraph, CUgraphNode*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult node_type(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult graph_destroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 struct Entry {
   std::string_view name;
@@ -244,7 +243,6 @@ const Entry* driver_entry(std::string_view name) {
       STANDIN_DRIVER("cuStreamEndCapture", cuStreamEndCapture, end_capture),
       STANDIN_DRIVER("cuGraphGetNodes", cuGraphGetNodes, graph_nodes),
       STANDIN_DRIVER("cuGraphNodeGetType", cuGraphNodeGetType, node_type),
-      STANDIN_DRIVER("cuGraphDestroy", cuGraphDestroy, graph_destroy),
       STANDIN_DRIVER("cuThreadExchangeStreamCaptureMode", cuThreadExchangeStreamCaptureMode,
                      exchange_capture_mode),
       STANDIN_DRIVER("cuCtxGetDevice", cuCtxGetDevice, current_device),

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "tests/standin/faults.hpp"
 #include "tests/standin/graph.hpp"
@@ -61,11 +62,28 @@ class Evaluation {
         result[i] *= static_cast<T>(node.alpha);
         if (!before.empty()) result[i] += static_cast<T>(node.beta) * before[i];
       }
+    } else if (node.kind == Node::Kind::MaxPool) {
+      max_pool(node, x, result);
     } else {
       pointwise(node, x, node.has_second() ? value(node.b) : x, result);
     }
     if (y.is_virtual) round_to(y.type, result.data(), y.count());
     return result;
+  }
+
+  static void max_pool(const Node& node, const std::vector<T>& x, std::vector<T>& result) {
+    const Convolution& c = node.conv;
+    for (std::int64_t i = 0; i < c.n * c.c * c.p * c.q; ++i) {
+      const std::int64_t plane = i / (c.p * c.q), p = i / c.q % c.p, q = i % c.q;
+      T largest = -std::numeric_limits<T>::infinity();
+      for (std::int64_t rs = 0; rs < c.r * c.s; ++rs) {
+        const std::int64_t row = p * c.stride_h - c.pad_h + rs / c.s;
+        const std::int64_t column = q * c.stride_w - c.pad_w + rs % c.s;
+        if (row < 0 || row >= c.h || column < 0 || column >= c.w) continue;
+        largest = std::max(largest, x[static_cast<std::size_t>((plane * c.h + row) * c.w + column)]);
+      }
+      result[static_cast<std::size_t>(i)] = static_cast<T>(node.alpha) * largest;
+    }
   }
 
   void pointwise(const Node& node, const std::vector<T>& x, const std::vector<T>& b,

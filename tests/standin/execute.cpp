@@ -17,6 +17,9 @@ struct Execution {
 
   std::string engine() const { return "eng" + std::to_string(plan->engine); }
   Algorithm algorithm() const { return algorithm_of_engine(plan->pattern, plan->engine); }
+  const char* how() const {
+    return plan->graph.has_convolution() ? name_of(algorithm()) : plan->pattern.c_str();
+  }
 };
 
 cudnnStatus_t prepare(cudnnHandle_t handle, Descriptor descriptor, Descriptor variant_pack,
@@ -63,7 +66,7 @@ cudnnStatus_t run(const Execution& execution) {
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(plan.workspace, 0));
   const cudnnStatus_t status =
       evaluate(plan.graph, execution.algorithm(), memory, {static_cast<std::byte*>(pack.workspace), size});
-  if (status == CUDNN_STATUS_SUCCESS) trace("graph", operation, execution.engine(), execution.algorithm());
+  if (status == CUDNN_STATUS_SUCCESS) trace("graph", operation, execution.engine(), execution.how());
   return status;
 }
 
@@ -75,7 +78,7 @@ cudnnStatus_t put_into_graph(cudnnHandle_t handle, Descriptor descriptor, Descri
   Execution execution;
   const cudnnStatus_t status = prepare(handle, descriptor, variant_pack, execution);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  trace(call, execution.plan->graph.operation(), execution.engine(), execution.algorithm());
+  trace(call, execution.plan->graph.operation(), execution.engine(), execution.how());
   put(graph, [execution] { return run(execution) == CUDNN_STATUS_SUCCESS; });
   return status;
 }

@@ -62,11 +62,11 @@ cudnnStatus_t injected_fault(Operation operation, const std::string& what) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-void trace(const std::string& api, Operation operation, const std::string& what, Algorithm algorithm) {
+void trace(const std::string& api, Operation operation, const std::string& what, const char* how) {
   const char* path = std::getenv("STANDIN_TRACE");
   if (path == nullptr) return;
   const std::string suffix = operation == Operation::Forward ? "" : std::string("/") + name_of(operation);
-  const std::string line = api + suffix + " " + what + " " + name_of(algorithm) + "\n";
+  const std::string line = api + suffix + " " + what + " " + how + "\n";
   const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
   [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());

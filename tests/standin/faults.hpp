@@ -23,6 +23,6 @@ bool named_in(const char* variable, Operation, const std::string& what);
 cudnnStatus_t injected_fault(Operation, const std::string& what);
 
 // One line for STANDIN_TRACE, of three words: "graph eng28 implicit_gemm", "legacy/backward_data 0 scatter".
-void trace(const std::string& api, Operation, const std::string& what, Algorithm);
+void trace(const std::string& api, Operation, const std::string& what, const char* how);
 
 }  // namespace standin

@@ -43,11 +43,11 @@ template <typename T>
 void round_to(cudnnDataType_t, T* values, std::int64_t count);
 
 struct Node {
-  enum class Kind : std::uint8_t { Convolution, Add, Multiply, Relu, Identity };
+  enum class Kind : std::uint8_t { Convolution, Add, Multiply, Relu, Identity, MaxPool };
   Kind kind = Kind::Convolution;
   std::size_t x = 0, b = 0, y = 0;           // indices of tensors: first and second input, result
   Operation operation = Operation::Forward;  // of a convolution
-  Convolution conv{};
+  Convolution conv{};                        // of a pooling too: its window is the filter
   double alpha = 1, beta = 0;  // convolution: alpha * conv(x, b) + beta * y; Add: alpha * x + beta * b
   double lower = 0, upper = 0, slope = 0;  // Relu
 
@@ -59,6 +59,7 @@ struct Graph {
   std::vector<Node> nodes;  // in any order
   bool in_double = false;   // computes in double, else in float (half and TF32 are computed in float)
 
+  bool has_convolution() const;
   Operation operation() const;  // of its convolution
 };
 

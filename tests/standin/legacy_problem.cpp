@@ -135,7 +135,7 @@ cudnnStatus_t run(const LegacyProblem& problem, const LegacyRun& how, const Grap
   const auto find = [&](std::int64_t id) { return memory.at(static_cast<std::size_t>(id)); };
   const cudnnStatus_t status =
       evaluate(graph, known.runs, find, {static_cast<std::byte*>(how.workspace), known.workspace});
-  if (status == CUDNN_STATUS_SUCCESS) trace("legacy", problem.operation, number, known.runs);
+  if (status == CUDNN_STATUS_SUCCESS) trace("legacy", problem.operation, number, name_of(known.runs));
   return status;
 }
 

@@ -93,6 +93,28 @@ void read_pointwise(const json& text, const Index& index, Node& node) {
   }
 }
 
+// Of the single operations that aren't convolutions, the one that has a plan without a device.
+void read_pooling(const json& text, const std::vector<Tensor>& tensors, const Index& index, Node& node) {
+  if (text.at("mode") != "CUDNN_RESAMPLE_MAXPOOL" || text.at("nbSpatialDims") != 2 || text.at("beta") != 0.0)
+    throw Unsupported{"computes no resampling but two-dimensional max pooling"};
+  node.kind = Node::Kind::MaxPool;
+  node.x = index.at(text.at("X"));
+  node.y = index.at(text.at("Y"));
+  node.conv = shape_of(tensors[node.x], tensors[node.x], tensors[node.y]);
+  const auto whole = [&](const char* name) {  // fractions: [[2, 1], [2, 1]]
+    std::vector<std::int64_t> values;
+    for (const json& fraction : text.at(name)) {
+      if (fraction.at(1) != 1) throw Unsupported{"computes with whole windows and strides only"};
+      values.push_back(fraction.at(0));
+    }
+    return values;
+  };
+  const auto window = whole("windowDim");
+  node.conv.r = window.at(0), node.conv.s = window.at(1);
+  set_spatial(node.conv, {whole("prePad"), whole("stride"), {}});
+  node.alpha = text.at("alpha");
+}
+
 }  // namespace
 
 std::optional<Plan> parse_plan(const std::string& text, std::string& reason) try {
@@ -111,6 +133,8 @@ std::optional<Plan> parse_plan(const std::string& text, std::string& reason) try
     const std::string kind = operation.at("operation");
     if (kind == "CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR")
       read_pointwise(operation, index, node);
+    else if (kind == "CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR")
+      read_pooling(operation, plan.graph.tensors, index, node);
     else if (!read_convolution(operation, plan.graph.tensors, index, node))
       throw Unsupported{"does not compute " + kind};
     plan.graph.in_double |= operation.value("mathPrec", "") == "CUDNN_DATA_DOUBLE";
@@ -125,9 +149,14 @@ std::optional<Plan> parse_plan(const std::string& text, std::string& reason) try
   return std::nullopt;
 }
 
+namespace {
+bool is_convolution(const Node& node) { return node.kind == Node::Kind::Convolution; }
+}  // namespace
+
+bool Graph::has_convolution() const { return std::any_of(nodes.begin(), nodes.end(), is_convolution); }
+
 Operation Graph::operation() const {
-  const auto found = std::find_if(nodes.begin(), nodes.end(),
-                                  [](const Node& node) { return node.kind == Node::Kind::Convolution; });
+  const auto found = std::find_if(nodes.begin(), nodes.end(), is_convolution);
   return found != nodes.end() ? found->operation : Operation::Forward;
 }
 
