@@ -25,6 +25,8 @@ constexpr Command kCommands[] = {
      "convpin replay \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\" --candidate eng38 --candidate 7\n"
      "convpin replay --log run.jsonl --all",
      declare_replay},
+    {"bisect", "finds the rules of a pin file that make a command fail",
+     "convpin bisect --config pins.toml -o good.toml -- ./train_and_check.sh", declare_bisect, true},
     {"device", "writes cuDNN's description of this GPU, for convpin list elsewhere", "convpin device -o h200.json", declare_device},
     {"freeze", "rules that name, for every problem of a log, what ran", "convpin freeze run.jsonl -o pins.toml", declare_freeze},
     {"tune", "times every engine for every problem of a log; rules for what is best",

@@ -29,13 +29,6 @@ std::string library_path() {
   throw BadUse("libconvpin.so is not where it belongs: " + join(tried, ", ") + " don't exist");
 }
 
-namespace {
-
-struct RunOptions {
-  std::string record;
-  std::vector<std::string> config;
-};
-
 // The list that the dynamic loader reads; it is separated by colons and blanks, and knows no quoting.
 std::string preload_list(const std::string& library) {
   if (library.find_first_of(": \t\n") != std::string::npos)
@@ -50,6 +43,13 @@ std::string preload_list(const std::string& library) {
     if (!name.empty() && name != library) list += ":" + std::string(name);
   return list;
 }
+
+namespace {
+
+struct RunOptions {
+  std::string record;
+  std::vector<std::string> config;
+};
 
 // What the program will read, read now: an error stops here and not after an hour.
 void check_settings(const RunOptions& options) {
