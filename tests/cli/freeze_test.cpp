@@ -77,7 +77,9 @@ TEST_F(Freeze, NothingElseIsCovered) {
   for (std::size_t i = 1; i < std::size(kProblems); ++i) {
     const std::string_view text = kProblems[i];
     // What the text form leaves out a pattern leaves open; only fused operations are shut out, since they renumber engines.
-    if (text.find("compute=") != text.npos || text.find("ytype=") != text.npos || text.find("mode=") != text.npos || text.find("postpad=") != text.npos) continue;
+    if (text.find("compute=") != text.npos || text.find("ytype=") != text.npos || text.find("mode=") != text.npos ||
+        text.find("postpad=") != text.npos)
+      continue;
     EXPECT_FALSE(match(settings.rules, *parse_problem(text), place_of(usages_[0]))) << text;
   }
   EXPECT_TRUE(match(settings.rules, usages_[0].problem, {"NVIDIA H200", 91900}));
@@ -120,7 +122,7 @@ TEST_F(Freeze, BothApisGetOneRule) {
 TEST_F(Freeze, WhatRanMostIsFrozen) {
   WrittenLog w;
   w.problem(kText);
-  w.ran("eng1", 2);   // a benchmark's trials
+  w.ran("eng1", 2);  // a benchmark's trials
   w.ran("eng2", 2);
   w.ran("eng3", 100);
   const Settings settings = frozen(w.text);
@@ -140,9 +142,7 @@ TEST_F(Freeze, WhatCannotBeNamedIsSaid) {
   EXPECT_NE(left_out_[0].find("no rule can name something"), std::string::npos);
 }
 
-TEST(TomlString, EscapesWhatMustBe) {
-  EXPECT_EQ(toml_string("a \"b\" \\ \n \x7f"), R"("a \"b\" \\ \u000A \u007F")");
-}
+TEST(TomlString, EscapesWhatMustBe) { EXPECT_EQ(toml_string("a \"b\" \\ \n \x7f"), R"("a \"b\" \\ \u000A \u007F")"); }
 
 }  // namespace
 }  // namespace convpin::cli

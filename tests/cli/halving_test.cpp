@@ -42,13 +42,16 @@ TEST(FindCulprits, SeveralTogether) {
 }
 
 TEST(FindCulprits, EitherOfTwoWillDo) {
-  const Culprits found = find_culprits(16, [](const Set& set) { return holds(set, {3}) || holds(set, {12}) ? Verdict::Bad : Verdict::Good; });
+  const Culprits found =
+      find_culprits(16, [](const Set& set) { return holds(set, {3}) || holds(set, {12}) ? Verdict::Bad : Verdict::Good; });
   EXPECT_TRUE(found.found == Set{3} || found.found == Set{12});
 }
 
 TEST(FindCulprits, SkippedTestsDecideNothing) {
   // 3 fails; whatever holds 3 without 4 can't be tested.
-  const Culprits found = find_culprits(8, [](const Set& set) { return !holds(set, {3}) ? Verdict::Good : holds(set, {4}) ? Verdict::Bad : Verdict::Skip; });
+  const Culprits found = find_culprits(8, [](const Set& set) {
+    return !holds(set, {3}) ? Verdict::Good : holds(set, {4}) ? Verdict::Bad : Verdict::Skip;
+  });
   EXPECT_EQ(found.found, (Set{3, 4}));
   EXPECT_FALSE(found.minimal);
 }

@@ -21,16 +21,18 @@ std::vector<std::string> with(std::vector<std::string> more) {
 }
 
 TEST(Letters, EachInItsPlace) {
-  const auto problems = read(with({"-p", "1", "-q", "2", "-u", "2", "-v", "1", "-l", "1", "-j", "3", "-g", "4", "--dtype", "half", "--layout", "nhwc"}));
+  const auto problems =
+      read(with({"-p", "1", "-q", "2", "-u", "2", "-v", "1", "-l", "1", "-j", "3", "-g", "4", "--dtype", "half", "--layout", "nhwc"}));
   ASSERT_TRUE(problems) << problems.error;
   ASSERT_EQ(problems->size(), 1u);
-  EXPECT_EQ(to_text(problems->front()),
-            "forward x=[32,64,56,28] w=[128,16,3,5] half nhwc pad=1,2 stride=2,1 dilation=1,3 groups=4");
+  EXPECT_EQ(to_text(problems->front()), "forward x=[32,64,56,28] w=[128,16,3,5] half nhwc pad=1,2 stride=2,1 dilation=1,3 groups=4");
 }
 
 TEST(Letters, Operations) {
   for (const auto& [f, names] : std::vector<std::pair<const char*, std::vector<Operation>>>{
-           {"1", {Operation::Forward}}, {"2", {Operation::BackwardData}}, {"4", {Operation::BackwardFilter}},
+           {"1", {Operation::Forward}},
+           {"2", {Operation::BackwardData}},
+           {"4", {Operation::BackwardFilter}},
            {"6", {Operation::BackwardData, Operation::BackwardFilter}},
            {"0", {Operation::Forward, Operation::BackwardData, Operation::BackwardFilter}}}) {
     const auto problems = read(with({"-F", f}));
@@ -58,8 +60,9 @@ TEST(Letters, ThereAndBack) {
     ASSERT_TRUE(back) << letters << ": " << back.error;
     EXPECT_EQ(to_text(back->front()), text);
   }
-  for (const char* text : {"x=[1,8,8,8,8] w=[8,8,1,1,1] ncdhw", "x=[1,8,8,8] w=[8,8,1,1] fused=relu", "x=[1,8,8,8] w=[8,8,3,3] postpad=1,1",
-                           "x=[1,8,8,8] w=[8,8,1,1] half ytype=float", "x=[1,8,8,8] w=[8,8,1,1] xstride=[1024,1,128,8] wlayout=nchw ylayout=nchw"})
+  for (const char* text :
+       {"x=[1,8,8,8,8] w=[8,8,1,1,1] ncdhw", "x=[1,8,8,8] w=[8,8,1,1] fused=relu", "x=[1,8,8,8] w=[8,8,3,3] postpad=1,1",
+        "x=[1,8,8,8] w=[8,8,1,1] half ytype=float", "x=[1,8,8,8] w=[8,8,1,1] xstride=[1024,1,128,8] wlayout=nchw ylayout=nchw"})
     EXPECT_EQ(letters_of(*parse_problem(text)), "") << text;
 }
 

@@ -90,11 +90,14 @@ TEST(Interleaved, TakesTurnsAndDropsTheHopeless) {
   TimingPlan plan;
   plan.rounds = 3;
   plan.hopeless = 150;
-  const auto timings = interleaved(4, [&](std::size_t i, int launches) -> std::optional<double> {
-    asked.emplace_back(i, launches);
-    if (i == 1 && asked.size() > 14) return std::nullopt;  // fails in a later round
-    return times[i];
-  }, plan, [] { return false; });
+  const auto timings = interleaved(
+      4,
+      [&](std::size_t i, int launches) -> std::optional<double> {
+        asked.emplace_back(i, launches);
+        if (i == 1 && asked.size() > 14) return std::nullopt;  // fails in a later round
+        return times[i];
+      },
+      plan, [] { return false; });
   const std::vector<std::pair<std::size_t, int>> rounds(asked.begin() + 12, asked.end());
   EXPECT_EQ(rounds[0], (std::pair<std::size_t, int>{0, 1}));
   EXPECT_EQ(rounds[1], (std::pair<std::size_t, int>{1, 1}));

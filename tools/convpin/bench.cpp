@@ -42,7 +42,8 @@ bool has_reference(const Problem& p) {
   for (const Tensor* t : {&p.x, &p.w, &p.y})
     if (!convclient::can_hold(t->type)) return false;
   if (p.fused_count == 0) return true;
-  return p.operation == Operation::Forward && p.fused_count == 2 && p.fused[0] == CUDNN_POINTWISE_ADD && p.fused[1] == CUDNN_POINTWISE_RELU_FWD;
+  return p.operation == Operation::Forward && p.fused_count == 2 && p.fused[0] == CUDNN_POINTWISE_ADD &&
+         p.fused[1] == CUDNN_POINTWISE_RELU_FWD;
 }
 
 std::int64_t place_of_element(const Tensor& t, std::int64_t flat) {
@@ -70,7 +71,8 @@ Gpu::Gpu(const Cudnn& opened) : cudnn(opened), memory(open_memory()), device(Dev
 
 Parsed<std::unique_ptr<Bench>> Bench::make(const Gpu& gpu, const Problem& problem, std::uint64_t seed) {
   using Result = Parsed<std::unique_ptr<Bench>>;
-  if (!has_reference(problem)) return Result::fail("its result can't be checked: float, half, bfloat16 and double can be, bare or with fused=add,relu behind forward");
+  if (!has_reference(problem))
+    return Result::fail("its result can't be checked: float, half, bfloat16 and double can be, bare or with fused=add,relu behind forward");
   std::unique_ptr<Bench> bench(new Bench(gpu, problem));
   bench->graph_ = build_graph(gpu.cudnn.library, problem, gpu.device.target());
   if (bench->graph_.status) return Result::fail(bench->graph_.reason);
@@ -107,7 +109,8 @@ std::vector<EngineConfig> Bench::configurations(bool all_of_the_heuristics) cons
   for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK})
     for (const Descriptor& listed : graph::query_heuristics(library, graph_.graph.get(), mode, gpu_.device.target())) {
       EngineConfig config = graph::read_config(library, listed.get());
-      const bool known = std::ranges::any_of(all, [&](const EngineConfig& c) { return all_of_the_heuristics ? c == config : c.engine == config.engine; });
+      const bool known =
+          std::ranges::any_of(all, [&](const EngineConfig& c) { return all_of_the_heuristics ? c == config : c.engine == config.engine; });
       if (!known && config.engine >= 0) all.push_back(std::move(config));
     }
   for (int engine = 0; engine < graph::engine_count(library, graph_.graph.get()); ++engine)
@@ -151,14 +154,16 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
 
   // All bits set is a NaN: an element that nobody writes is seen.
   const std::vector<std::byte> nans(output().size(), std::byte{0xff});
-  if (std::string wrong = gpu_.memory.upload(output(), nans.data(), nans.size()); !wrong.empty()) return refuse(CandidateStatus::Unsupported, wrong);
+  if (std::string wrong = gpu_.memory.upload(output(), nans.data(), nans.size()); !wrong.empty())
+    return refuse(CandidateStatus::Unsupported, wrong);
   if (const auto status = launch(r)) return refuse(CandidateStatus::Unsupported, words.text(status));
   if (std::string wrong = gpu_.memory.synchronize(); !wrong.empty()) return refuse(CandidateStatus::Unsupported, wrong);
   c.error = error_of_output();
   c.status = CandidateStatus::Ok;
   // Tensor cores round float data to TF32, and what turns inputs into half rounds them no finer.
   const double bound = convclient::error_bound(problem_, uses_tensor_cores(c));
-  if (!(*c.error <= bound)) return refuse(CandidateStatus::Skipped, "its error of " + std::to_string(*c.error) + " is over the bound of " + std::to_string(bound));
+  if (!(*c.error <= bound))
+    return refuse(CandidateStatus::Skipped, "its error of " + std::to_string(*c.error) + " is over the bound of " + std::to_string(bound));
   return r;
 }
 
@@ -183,7 +188,8 @@ cudnnStatus_t Bench::launch(const Runnable& r) {
     ids.push_back(kFirstOperand);
     pointers.push_back(bias_.data());
   }
-  return graph::execute(gpu_.cudnn.library, gpu_.device.target().handle, r.plan.descriptor.get(), ids, std::move(pointers), workspace_.data());
+  return graph::execute(gpu_.cudnn.library, gpu_.device.target().handle, r.plan.descriptor.get(), ids, std::move(pointers),
+                        workspace_.data());
 }
 
 std::optional<double> Bench::time_ms(Runnable& r, int launches) {

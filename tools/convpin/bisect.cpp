@@ -76,7 +76,8 @@ class Folder {
  public:
   Folder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "convpin-bisect-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw BadUse("no folder can be made in " + std::filesystem::temp_directory_path().string() + ": " + std::strerror(errno));
+    if (!mkdtemp(pattern.data()))
+      throw BadUse("no folder can be made in " + std::filesystem::temp_directory_path().string() + ": " + std::strerror(errno));
     path_ = pattern;
   }
   ~Folder() {
@@ -121,7 +122,9 @@ int bisect(const std::string& file, const std::string& output, const Program& pr
     if (last == 127 || last == 126) throw BadUse(quote(program[0]) + " can't be started, or ends with " + std::to_string(last) + " itself");
     const Verdict verdict = last == 0 ? Verdict::Good : last == kSkip ? Verdict::Skip : Verdict::Bad;
     say("with " + std::to_string(rules.size()) + " of " + std::to_string(pins.size()) + " rules: " +
-        (verdict == Verdict::Good ? "good" : verdict == Verdict::Skip ? "skipped" : "bad (exit status " + std::to_string(last) + ")"));
+        (verdict == Verdict::Good   ? "good"
+         : verdict == Verdict::Skip ? "skipped"
+                                    : "bad (exit status " + std::to_string(last) + ")"));
     return verdict;
   };
   std::vector<std::size_t> all(pins.size());
@@ -131,12 +134,14 @@ int bisect(const std::string& file, const std::string& output, const Program& pr
     return kNo;
   }
   if (const Verdict verdict = test(all); verdict != Verdict::Bad) {
-    say(verdict == Verdict::Skip ? "with all the rules it is skipped, so nothing can be found out" : "with all the rules it doesn't fail, so there is nothing to find");
+    say(verdict == Verdict::Skip ? "with all the rules it is skipped, so nothing can be found out"
+                                 : "with all the rules it doesn't fail, so there is nothing to find");
     return kNo;
   }
   const Culprits culprits = find_culprits(pins.size(), test);
   Table table{{"rule", "problem", "asks"}, {}};
-  for (const std::size_t rule : culprits.found) table.rows.push_back({pins.name(rule).label, pins.name(rule).problem, pins.name(rule).asks});
+  for (const std::size_t rule : culprits.found)
+    table.rows.push_back({pins.name(rule).label, pins.name(rule).problem, pins.name(rule).asks});
   print(table.text());
   say(std::to_string(culprits.found.size()) + (culprits.found.size() == 1 ? " rule makes" : " rules together make") + " it fail; " +
       std::to_string(culprits.tests + 2) + " runs" + (culprits.minimal ? "" : "; some were skipped, so that fewer rules might do"));

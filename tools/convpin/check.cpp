@@ -98,7 +98,11 @@ Answer answer(const Settings& settings, const CheckOptions& options, const std::
                             against_log ? Json(calls[i]) : Json(), note.empty() ? Json() : Json(note)});
   }
   for (const Denial& denial : settings.denials)
-    a.rules.rows.push_back({denial.source, to_text(denial.problem), "never " + denied_text(denial), {}, {},
+    a.rules.rows.push_back({denial.source,
+                            to_text(denial.problem),
+                            "never " + denied_text(denial),
+                            {},
+                            {},
                             denial.reason.empty() ? Json() : Json(denial.reason)});
   return a;
 }
@@ -106,8 +110,9 @@ Answer answer(const Settings& settings, const CheckOptions& options, const std::
 int check(const CheckOptions& options) {
   if (!options.cudnn.empty() && version_from(options.cudnn) == 0)
     throw BadUse("--cudnn: " + quote(options.cudnn) + " is not a version; 9.19.0 is one");
-  const Settings settings = options.config.empty() ? load_settings([](const char* name) { return std::getenv(name); }, std::filesystem::current_path())
-                                                   : load_files(options.config);
+  const Settings settings = options.config.empty()
+                                ? load_settings([](const char* name) { return std::getenv(name); }, std::filesystem::current_path())
+                                : load_files(options.config);
   Log log;
   if (!options.logs.empty()) log = read_logs(options.logs);
   for (const std::string& warning : log.warnings) say(warning);
@@ -133,7 +138,9 @@ int check(const CheckOptions& options) {
 Action declare_check(CLI::App& app, const Program&) {
   auto options = std::make_shared<CheckOptions>();
   app.add_option("config", options->config, "TOML files, as in CONVPIN_CONFIG; without any: what the environment says")->type_name("FILE");
-  app.add_option("--log", options->logs, "a log whose problems the rules are held against (repeatable)")->type_name("FILE")->allow_extra_args(false);
+  app.add_option("--log", options->logs, "a log whose problems the rules are held against (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   app.add_option("--device", options->device, "the GPU's name, where another is meant than the log's")->type_name("NAME");
   app.add_option("--cudnn", options->cudnn, "cuDNN's version, where another is meant than the log's")->type_name("VERSION");
   app.add_flag("--json", options->json, "as JSON");

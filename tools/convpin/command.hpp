@@ -41,6 +41,7 @@ Action declare_device(CLI::App&, const Program&);
 Action declare_replay(CLI::App&, const Program&);
 Action declare_tune(CLI::App&, const Program&);
 Action declare_bisect(CLI::App&, const Program&);
+Action declare_doctor(CLI::App&, const Program&);
 
 // The script that completes our words in bash, from the finished tree of commands.
 std::string bash_completion(const CLI::App&, std::span<const Command>);

@@ -28,16 +28,20 @@ std::string bash_completion(const CLI::App& app, std::span<const Command> comman
          "  local current=${COMP_WORDS[COMP_CWORD]} words i\n"
          "  COMPREPLY=()\n"
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-         "    COMPREPLY=($(compgen -W '" + names + " --help --version' -- \"$current\"))\n"
+         "    COMPREPLY=($(compgen -W '" +
+         names +
+         " --help --version' -- \"$current\"))\n"
          "    return\n"
          "  fi\n"
          "  case ${COMP_WORDS[1]} in\n"
-         "    help) [ \"$COMP_CWORD\" -eq 2 ] && COMPREPLY=($(compgen -W '" + names + "' -- \"$current\")); return ;;\n"
-         + cases +
+         "    help) [ \"$COMP_CWORD\" -eq 2 ] && COMPREPLY=($(compgen -W '" +
+         names + "' -- \"$current\")); return ;;\n" + cases +
          "    *) return ;;\n"
          "  esac\n"
          "  # Behind --, another program with completions of its own\n"
-         "  case ${COMP_WORDS[1]} in " + programs + ")\n"
+         "  case ${COMP_WORDS[1]} in " +
+         programs +
+         ")\n"
          "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
          "      if [ \"${COMP_WORDS[i]}\" = -- ] && declare -F _command_offset >/dev/null; then\n"
          "        _command_offset $((i + 1))\n"

@@ -53,10 +53,13 @@ std::unique_ptr<Cudnn> open_cudnn(const std::string& where) {
   void* handle = open_in(where, why);
   if (!handle)
     throw BadUse(where.empty() ? "cuDNN is not found: give --cudnn with its folder, for example the one of "
-                                 "python -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' (" + why + ")"
+                                 "python -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' (" +
+                                     why + ")"
                                : "--cudnn " + where + ": " + why);
   auto cudnn = std::make_unique<Cudnn>();
-  const auto look_up = [&](auto& function, const char* name) { function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(handle, name)); };
+  const auto look_up = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(handle, name));
+  };
 #define CONVPIN_HOOK(name, ...) look_up(cudnn->library.name, #name);
 #define CONVPIN_USED(name) look_up(cudnn->library.name, #name);
 #include "shim/hooks/functions.def"
@@ -111,11 +114,14 @@ std::string Device::json() const {
   std::string json;
   if (properties_ && !get_json(library, properties_.get(), json)) return json;
   const graph::Descriptor properties(library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  cudnnStatus_t status = properties ? library.cudnnBackendSetAttribute(properties.get(), CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle_)
-                                    : CUDNN_STATUS_NOT_SUPPORTED;
+  cudnnStatus_t status =
+      properties ? library.cudnnBackendSetAttribute(properties.get(), CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle_)
+                 : CUDNN_STATUS_NOT_SUPPORTED;
   if (!status) status = library.cudnnBackendFinalize(properties.get());
   if (!status) status = get_json(library, properties.get(), json);
-  if (status) throw BadUse("cuDNN " + version_text(library.version) + " gives no description of its GPU: " + status_text(*cudnn_, status) + "; it is possible from cuDNN 9.8 on");
+  if (status)
+    throw BadUse("cuDNN " + version_text(library.version) + " gives no description of its GPU: " + status_text(*cudnn_, status) +
+                 "; it is possible from cuDNN 9.8 on");
   return json;
 }
 

@@ -43,7 +43,8 @@ std::string device_description(const std::string& name_or_file) {
       if (lower(file.stem().string()) == lower(name_or_file) || file.filename() == name_or_file) return read_file(file);
       names.push_back(file.stem());
     }
-    throw BadUse("--device: there is no file " + quote(name_or_file) + ", and it is no GPU whose description is shipped: " + join(names, ", ") + " can be had");
+    throw BadUse("--device: there is no file " + quote(name_or_file) +
+                 ", and it is no GPU whose description is shipped: " + join(names, ", ") + " can be had");
   }
   const std::string json = read_file(name_or_file);
   (void)parsed(json);

@@ -28,9 +28,9 @@ struct Entry {
 
 struct Side {
   std::string name;
-  std::string place;                             // "NVIDIA H200, cuDNN 9.19.0"
-  std::map<std::string, Entry> entries;          // by the problem's text and API
-  std::vector<std::string> order;                // the keys as they came
+  std::string place;                     // "NVIDIA H200, cuDNN 9.19.0"
+  std::map<std::string, Entry> entries;  // by the problem's text and API
+  std::vector<std::string> order;        // the keys as they came
 };
 
 void add(Side& side, const std::string& key, const Entry& entry) {
@@ -79,7 +79,9 @@ std::vector<Side> sides_of(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     const std::string text = read_file(file);
     const bool is = is_log(text) || trim(text).empty();
-    if (logs && *logs != is) throw BadUse("'" + file + "' is a " + (is ? "log and the others are pin files" : "pin file and the others are logs") + ": convpin check FILE --log LOG compares the two kinds");
+    if (logs && *logs != is)
+      throw BadUse("'" + file + "' is a " + (is ? "log and the others are pin files" : "pin file and the others are logs") +
+                   ": convpin check FILE --log LOG compares the two kinds");
     logs = is;
     if (!is) {
       const Settings settings = load_files({file});
@@ -142,14 +144,16 @@ int diff(const DiffOptions& options) {
   }
 
   Json legend = Json::object();
-  for (std::size_t i = 0; i < sides.size(); ++i) legend[letter(i)] = {{"name", sides[i].name}, {"place", sides[i].place}, {"problems", sides[i].order.size()}};
+  for (std::size_t i = 0; i < sides.size(); ++i)
+    legend[letter(i)] = {{"name", sides[i].name}, {"place", sides[i].place}, {"problems", sides[i].order.size()}};
   if (options.json) {
     print(Json{{"sides", legend}, {"problems", table.json()}}.dump(2) + "\n");
   } else if (!table.rows.empty()) {
     print(table.text());
   }
   for (std::size_t i = 0; i < sides.size(); ++i)
-    say(letter(i) + ": " + sides[i].name + (sides[i].place.empty() ? "" : ", " + sides[i].place) + ", " + std::to_string(sides[i].order.size()) + " problems");
+    say(letter(i) + ": " + sides[i].name + (sides[i].place.empty() ? "" : ", " + sides[i].place) + ", " +
+        std::to_string(sides[i].order.size()) + " problems");
   if (std::ranges::any_of(sides, [&](const Side& s) { return s.place != sides.front().place; }))
     say("they are of different GPUs or cuDNN versions, where an engine's number may mean different things");
   std::vector<std::string> counts;

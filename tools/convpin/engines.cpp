@@ -23,7 +23,8 @@ std::vector<Listed> heuristics_of(const Library& library, const OperationGraph& 
   return list;
 }
 
-Candidate judge(const Library& library, const OperationGraph& g, const graph::Target& target, const EngineConfig& wanted, bool device_is_here) {
+Candidate judge(const Library& library, const OperationGraph& g, const graph::Target& target, const EngineConfig& wanted,
+                bool device_is_here) {
   Candidate c;
   c.engine = wanted;
   c.status = CandidateStatus::Unsupported;
@@ -55,7 +56,8 @@ Candidate judge(const Library& library, const OperationGraph& g, const graph::Ta
 bool refused_without_a_gpu(const Candidate& c) {
   static constexpr int kOthers[] = {58, 63, 62};  // by operation
   const std::string name = algorithm_name(c.operation, c.algorithm);
-  return name.starts_with("FFT") || name == "WINOGRAD_NONFUSED" || (c.algorithm >= 0 && c.engine.engine == kOthers[static_cast<std::size_t>(c.operation)]);
+  return name.starts_with("FFT") || name == "WINOGRAD_NONFUSED" ||
+         (c.algorithm >= 0 && c.engine.engine == kOthers[static_cast<std::size_t>(c.operation)]);
 }
 
 }  // namespace

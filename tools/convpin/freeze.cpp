@@ -19,9 +19,7 @@ std::string request_for(const Usage& usage, const Ran& ran) {
   return !name.empty() && parse_request(usage.problem.operation, name) ? name : std::string();
 }
 
-std::string count(std::uint64_t number, const char* what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
+std::string count(std::uint64_t number, const char* what) { return std::to_string(number) + " " + what + (number == 1 ? "" : "s"); }
 
 std::vector<std::string> comments_for(const Usage& usage, const Ran& ran) {
   std::string first = count(ran.calls, "call") + " (" + usage.api + ")";
@@ -36,7 +34,8 @@ std::vector<std::string> comments_for(const Usage& usage, const Ran& ran) {
     std::vector<std::string> others;
     for (const Ran& other : usage.ran)
       if (&other != &ran) others.push_back(other.choice.ran + " (" + count(other.calls, "call") + ")");
-    if (others.size() > 4) others = {others[0], others[1], others[2], std::to_string(others.size() - 3) + " others"};  // a benchmark's trials
+    if (others.size() > 4)
+      others = {others[0], others[1], others[2], std::to_string(others.size() - 3) + " others"};  // a benchmark's trials
     comments.push_back("also ran: " + join(others, ", "));
   }
   return comments;
@@ -53,13 +52,13 @@ std::vector<FrozenRule> freeze(const std::vector<Usage>& usages, std::vector<std
   for (const Usage& usage : usages) {
     const std::string request = usage.ran.empty() ? "" : request_for(usage, usage.ran.front());
     if (request.empty()) {
-      left_out.push_back(usage.text + ": " + (usage.ran.empty() ? "the log doesn't say what ran" : "no rule can name " + usage.ran.front().choice.ran));
+      left_out.push_back(usage.text + ": " +
+                         (usage.ran.empty() ? "the log doesn't say what ran" : "no rule can name " + usage.ran.front().choice.ran));
       continue;
     }
     const std::string text = pattern_text(usage.problem);
-    auto rule = std::ranges::find_if(rules, [&](const FrozenRule& r) {
-      return std::tie(r.text, r.gpu, r.cudnn) == std::tie(text, usage.gpu, usage.cudnn);
-    });
+    auto rule = std::ranges::find_if(
+        rules, [&](const FrozenRule& r) { return std::tie(r.text, r.gpu, r.cudnn) == std::tie(text, usage.gpu, usage.cudnn); });
     if (rule == rules.end()) rule = rules.insert(rules.end(), {usage.problem, text, usage.gpu, usage.cudnn, {}, {}});
     // Through both APIs: the legacy one can't take an engine, so that it goes on to the second.
     rule->algo.insert(usage.api == "graph" ? rule->algo.begin() : rule->algo.end(), request);
@@ -121,9 +120,11 @@ Action declare_freeze(CLI::App& app, const Program&) {
       say("no convolution ran in " + join(*logs, ", ") + ", so there is nothing to freeze");
       return kNo;
     }
-    write_output(*output, pin_file(rules, {"What ran in " + join(*logs, ", ") + ", by convpin freeze.",
-                                           "Each rule holds for this GPU and this cuDNN alone: an engine's number means another thing elsewhere."}));
-    say(count(rules.size(), "rule") + (output->empty() ? "" : " in " + *output + "; convpin run --config " + *output + " -- ... uses them"));
+    write_output(*output,
+                 pin_file(rules, {"What ran in " + join(*logs, ", ") + ", by convpin freeze.",
+                                  "Each rule holds for this GPU and this cuDNN alone: an engine's number means another thing elsewhere."}));
+    say(count(rules.size(), "rule") +
+        (output->empty() ? "" : " in " + *output + "; convpin run --config " + *output + " -- ... uses them"));
     return kYes;
   };
 }

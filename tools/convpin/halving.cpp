@@ -13,7 +13,8 @@ using Set = std::vector<std::size_t>;
 std::vector<Set> parts_of(const Set& all, std::size_t pieces) {
   std::vector<Set> parts;
   for (std::size_t i = 0; i < pieces; ++i)
-    parts.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(all.size() * i / pieces), all.begin() + static_cast<std::ptrdiff_t>(all.size() * (i + 1) / pieces));
+    parts.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(all.size() * i / pieces),
+                       all.begin() + static_cast<std::ptrdiff_t>(all.size() * (i + 1) / pieces));
   return parts;
 }
 

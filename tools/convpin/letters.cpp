@@ -5,29 +5,24 @@ namespace {
 
 struct Letter {
   const char* name;
-  std::int64_t Letters::* member;
+  std::int64_t Letters::*member;
   const char* what;
   bool needed;
 };
 // MIOpenDriver conv --help
 constexpr Letter kLetters[] = {
-    {"-n", &Letters::n, "batch size", true},
-    {"-c", &Letters::c, "channels of x", true},
-    {"-H", &Letters::h, "height of x", true},
-    {"-W", &Letters::w, "width of x", true},
-    {"-k", &Letters::k, "channels of y", true},
-    {"-y", &Letters::y, "height of the filter", true},
-    {"-x", &Letters::x, "width of the filter", true},
-    {"-p", &Letters::p, "padding, height", false},
-    {"-q", &Letters::q, "padding, width", false},
-    {"-u", &Letters::u, "stride, height", false},
-    {"-v", &Letters::v, "stride, width", false},
-    {"-l", &Letters::l, "dilation, height", false},
-    {"-j", &Letters::j, "dilation, width", false},
-    {"-g", &Letters::g, "groups", false},
+    {"-n", &Letters::n, "batch size", true},          {"-c", &Letters::c, "channels of x", true},
+    {"-H", &Letters::h, "height of x", true},         {"-W", &Letters::w, "width of x", true},
+    {"-k", &Letters::k, "channels of y", true},       {"-y", &Letters::y, "height of the filter", true},
+    {"-x", &Letters::x, "width of the filter", true}, {"-p", &Letters::p, "padding, height", false},
+    {"-q", &Letters::q, "padding, width", false},     {"-u", &Letters::u, "stride, height", false},
+    {"-v", &Letters::v, "stride, width", false},      {"-l", &Letters::l, "dilation, height", false},
+    {"-j", &Letters::j, "dilation, width", false},    {"-g", &Letters::g, "groups", false},
 };
 
-std::string pair(const char* key, std::int64_t a, std::int64_t b) { return std::string(" ") + key + "=" + std::to_string(a) + "," + std::to_string(b); }
+std::string pair(const char* key, std::int64_t a, std::int64_t b) {
+  return std::string(" ") + key + "=" + std::to_string(a) + "," + std::to_string(b);
+}
 
 }  // namespace
 
@@ -35,10 +30,13 @@ std::shared_ptr<Letters> declare_letters(CLI::App& app) {
   auto letters = std::make_shared<Letters>();
   CLI::Option_group* group = app.add_option_group("MIOpenDriver's letters");
   for (const Letter& letter : kLetters) {
-    CLI::Option* option = group->add_option(letter.name, (*letters).*letter.member, letter.what)->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
+    CLI::Option* option =
+        group->add_option(letter.name, (*letters).*letter.member, letter.what)->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
     if (!letter.needed) option->capture_default_str();
   }
-  group->add_option("-F", letters->operations, "1 forward, 2 backward data, 4 backward filter, or their sum; 0: all")->check(CLI::Range(0, 7))->capture_default_str();
+  group->add_option("-F", letters->operations, "1 forward, 2 backward data, 4 backward filter, or their sum; 0: all")
+      ->check(CLI::Range(0, 7))
+      ->capture_default_str();
   group->add_option("--dtype", letters->dtype, "float, half, bfloat16, double, ...")->capture_default_str();
   group->add_option("--layout", letters->layout, "nchw or nhwc")->capture_default_str();
   return letters;
@@ -48,7 +46,8 @@ Parsed<std::vector<Problem>> problems_of(const Letters& f) {
   using Result = Parsed<std::vector<Problem>>;
   for (const Letter& letter : kLetters)
     if (letter.needed && f.*letter.member < 1) return Result::fail(std::string(letter.name) + " (" + letter.what + ") is missing");
-  if (f.g < 1 || f.c % f.g != 0) return Result::fail("-g: the " + std::to_string(f.c) + " channels can't be divided into " + std::to_string(f.g) + " groups");
+  if (f.g < 1 || f.c % f.g != 0)
+    return Result::fail("-g: the " + std::to_string(f.c) + " channels can't be divided into " + std::to_string(f.g) + " groups");
   const auto list = [](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
     return "[" + std::to_string(a) + "," + std::to_string(b) + "," + std::to_string(c) + "," + std::to_string(d) + "]";
   };
@@ -56,9 +55,9 @@ Parsed<std::vector<Problem>> problems_of(const Letters& f) {
   for (const Operation operation : kOperations) {
     const int bit = 1 << static_cast<int>(operation);
     if (f.operations != 0 && !(f.operations & bit)) continue;
-    const auto problem = parse_problem(std::string(name_of(operation)) + " x=" + list(f.n, f.c, f.h, f.w) + " w=" + list(f.k, f.c / f.g, f.y, f.x) + " " + f.dtype +
-                                       " " + f.layout + pair("pad", f.p, f.q) + pair("stride", f.u, f.v) + pair("dilation", f.l, f.j) +
-                                       " groups=" + std::to_string(f.g));
+    const auto problem = parse_problem(std::string(name_of(operation)) + " x=" + list(f.n, f.c, f.h, f.w) +
+                                       " w=" + list(f.k, f.c / f.g, f.y, f.x) + " " + f.dtype + " " + f.layout + pair("pad", f.p, f.q) +
+                                       pair("stride", f.u, f.v) + pair("dilation", f.l, f.j) + " groups=" + std::to_string(f.g));
     if (!problem) return Result::fail(problem.error);
     problems.push_back(*problem);
   }

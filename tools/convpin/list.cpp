@@ -26,15 +26,18 @@ const char* word_for(CandidateStatus status) {
 }
 
 Table table_of(const EngineList& list, const Problem& problem) {
-  Table table{{"algo", "algo_name", "engine", "supported", "heuristics_rank", "workspace_bytes", "numerical_notes", "behavior_notes", "reason"}, {}};
+  Table table{
+      {"algo", "algo_name", "engine", "supported", "heuristics_rank", "workspace_bytes", "numerical_notes", "behavior_notes", "reason"},
+      {}};
   const auto names = [](const std::vector<int>& notes, auto name) {
     Json words = Json::array();
     for (const int note : notes) words.push_back(lower(name(note)));
     return words;
   };
   for (const Candidate& c : list.engines)
-    table.rows.push_back({c.algorithm < 0 ? Json() : Json(c.algorithm), c.algorithm < 0 ? Json() : Json(algorithm_name(c.operation, c.algorithm)), to_tag(c.engine),
-                          word_for(c.status), c.heuristics_rank < 0 ? Json() : Json(c.heuristics_rank), c.workspace_bytes ? Json(*c.workspace_bytes) : Json(),
+    table.rows.push_back({c.algorithm < 0 ? Json() : Json(c.algorithm),
+                          c.algorithm < 0 ? Json() : Json(algorithm_name(c.operation, c.algorithm)), to_tag(c.engine), word_for(c.status),
+                          c.heuristics_rank < 0 ? Json() : Json(c.heuristics_rank), c.workspace_bytes ? Json(*c.workspace_bytes) : Json(),
                           names(c.numerical_notes, [&](int note) { return numerical_note_name(note, problem.x.type); }),
                           names(c.behavior_notes, cudnn_behavior_note), c.reason.empty() ? Json() : Json(c.reason)});
   return table;
@@ -55,13 +58,16 @@ std::string summary_of(const EngineList& list, const Problem& problem) {
       return std::ranges::any_of(list.engines, [&](const Candidate& c) { return c.algorithm == algorithm.number && c.status == status; });
     };
     const std::string name = std::to_string(algorithm.number) + " " + algorithm.name;
-    if (any(CandidateStatus::Ok)) supported.push_back(name);
-    else if (any(CandidateStatus::Skipped)) open.push_back(name);
+    if (any(CandidateStatus::Ok))
+      supported.push_back(name);
+    else if (any(CandidateStatus::Skipped))
+      open.push_back(name);
   }
   for (const Candidate& c : list.engines)
     if (c.status == CandidateStatus::Skipped) unknown.push_back("eng" + std::to_string(c.engine.engine));
   std::string text;
-  if (problem.fused_count == 0) text = "supported " + words_for(problem.operation) + " algorithms: " + (supported.empty() ? "none" : join(supported, ", ")) + "\n";
+  if (problem.fused_count == 0)
+    text = "supported " + words_for(problem.operation) + " algorithms: " + (supported.empty() ? "none" : join(supported, ", ")) + "\n";
   if (!open.empty()) text += "can't be judged without the GPU: " + join(open, ", ") + "\n";
   if (!unknown.empty())
     text += "these engines need the driver, cuBLAS or run-time compilation, so only the GPU itself can say: " + join(unknown, " ") + "\n";
@@ -71,7 +77,7 @@ std::string summary_of(const EngineList& list, const Problem& problem) {
 struct Opened {
   std::unique_ptr<Cudnn> cudnn;
   Device device;
-  std::string name;                              // for the heading
+  std::string name;  // for the heading
 };
 
 Opened open_for(const ListOptions& options) {
@@ -99,9 +105,12 @@ int list(const ListOptions& options, const Letters& letters) {
   bool any_unsupported = false;
   for (const Problem& problem : problems) {
     EngineList engines = list_engines(*opened.cudnn, opened.device, problem);
-    any_unsupported = any_unsupported || std::ranges::none_of(engines.engines, [](const Candidate& c) { return c.status == CandidateStatus::Ok; });
+    any_unsupported =
+        any_unsupported || std::ranges::none_of(engines.engines, [](const Candidate& c) { return c.status == CandidateStatus::Ok; });
     if (options.json) {
-      all.push_back({{"problem", to_text(problem)}, {"device", opened.name}, {"reason", engines.reason.empty() ? Json() : Json(engines.reason)},
+      all.push_back({{"problem", to_text(problem)},
+                     {"device", opened.name},
+                     {"reason", engines.reason.empty() ? Json() : Json(engines.reason)},
                      {"engines", table_of(engines, problem).json()}});
       continue;
     }
@@ -110,9 +119,11 @@ int list(const ListOptions& options, const Letters& letters) {
     const std::string summary = summary_of(engines, problem);
     const auto refused = std::ranges::count(engines.engines, CandidateStatus::Unsupported, &Candidate::status);
     sort_for_reading(engines.engines);
-    if (!options.refused) std::erase_if(engines.engines, [](const Candidate& c) { return c.status == CandidateStatus::Unsupported && c.algorithm < 0; });
+    if (!options.refused)
+      std::erase_if(engines.engines, [](const Candidate& c) { return c.status == CandidateStatus::Unsupported && c.algorithm < 0; });
     if (!engines.engines.empty()) text += table_of(engines, problem).text() + summary;
-    if (!options.refused && refused > 0) text += std::to_string(refused) + " engines don't support it; --refused gives the reason of each\n";
+    if (!options.refused && refused > 0)
+      text += std::to_string(refused) + " engines don't support it; --refused gives the reason of each\n";
     print(text + "\n");
   }
   if (options.json) print(all.dump(2) + "\n");
@@ -126,8 +137,10 @@ Action declare_list(CLI::App& app, const Program&) {
   app.add_option("problem", options->problems, "the text form, e.g. \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\"");
   app.add_option("--log", options->logs, "a log whose problems are meant (repeatable)")->type_name("FILE")->allow_extra_args(false);
   const auto letters = declare_letters(app);
-  app.add_option("--device", options->device, "instead of the GPU here: a description by convpin device, or a shipped one (h200)")->type_name("FILE");
-  app.add_option("--sm", options->sm, "another compute capability of that GPU: 70, 75, 80, 86, 89, 90, 100, 120")->check(CLI::Range(50, 199));
+  app.add_option("--device", options->device, "instead of the GPU here: a description by convpin device, or a shipped one (h200)")
+      ->type_name("FILE");
+  app.add_option("--sm", options->sm, "another compute capability of that GPU: 70, 75, 80, 86, 89, 90, 100, 120")
+      ->check(CLI::Range(50, 199));
   app.add_option("--cudnn", options->cudnn, "cuDNN's folder or file; without it: as the loader finds it")->type_name("DIR");
   app.add_flag("--refused", options->refused, "also every engine that doesn't support it, with its reason");
   app.add_flag("--json", options->json, "as JSON, refused engines included");

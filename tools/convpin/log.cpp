@@ -141,7 +141,8 @@ class Reader {
       return warn(last ? "the last line is cut off, and left out" : "this line is no record, and is left out");
     const auto type = get<std::string>(record, "type"), id = get<std::string>(record, "run_id");
     if (type == "header") return read_header(record, id);
-    const auto run = std::ranges::find_if(log_.runs.rbegin(), log_.runs.rend(), [&](const Run& r) { return r.id == id && r.file == name_; });
+    const auto run =
+        std::ranges::find_if(log_.runs.rbegin(), log_.runs.rend(), [&](const Run& r) { return r.id == id && r.file == name_; });
     static constexpr std::string_view known[] = {"problem", "candidate", "choice", "count", "end"};
     if (std::ranges::find(known, type) == std::end(known)) return;  // a newer convpin may say more
     if (run == log_.runs.rend()) return warn("this record's run has no header, and it is left out");
@@ -162,7 +163,8 @@ class Reader {
   void read_header(const Json& r, const std::string& id) {
     const int schema = get(r, "schema", 0);
     if (schema != kSchema)
-      throw BadUse(place() + "a log of schema " + std::to_string(schema) + ", which this convpin (" CONVPIN_VERSION ") doesn't know: it reads schema 1");
+      throw BadUse(place() + "a log of schema " + std::to_string(schema) +
+                   ", which this convpin (" CONVPIN_VERSION ") doesn't know: it reads schema 1");
     Run run;
     run.id = id;
     run.file = name_;

@@ -14,8 +14,7 @@ constexpr Command kCommands[] = {
      "convpin run --record run.jsonl -- python train.py\n"
      "convpin run --config pins.toml python train.py --epochs 3",
      declare_run, true},
-    {"path", "prints the library's path, for LD_PRELOAD", "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py",
-     declare_path},
+    {"path", "prints the library's path, for LD_PRELOAD", "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py", declare_path},
     {"list", "which algorithms and engines support a problem, without running anything",
      "convpin list \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\"\n"
      "convpin list -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 --dtype half --layout nhwc\n"
@@ -27,6 +26,10 @@ constexpr Command kCommands[] = {
      declare_replay},
     {"bisect", "finds the rules of a pin file that make a command fail",
      "convpin bisect --config pins.toml -o good.toml -- ./train_and_check.sh", declare_bisect, true},
+    {"doctor", "tells whether a program can be pinned, and what to do where it can't",
+     "convpin doctor python3\n"
+     "convpin doctor ./my_program",
+     declare_doctor, true},
     {"device", "writes cuDNN's description of this GPU, for convpin list elsewhere", "convpin device -o h200.json", declare_device},
     {"freeze", "rules that name, for every problem of a log, what ran", "convpin freeze run.jsonl -o pins.toml", declare_freeze},
     {"tune", "times every engine for every problem of a log; rules for what is best",
@@ -48,8 +51,7 @@ constexpr Command kCommands[] = {
      declare_report},
 };
 
-constexpr const char* kOverview =
-    "Shows and sets which algorithm or engine of cuDNN runs each convolution of an unmodified program.\n";
+constexpr const char* kOverview = "Shows and sets which algorithm or engine of cuDNN runs each convolution of an unmodified program.\n";
 
 constexpr const char* kWorkflow =
     "Exit status: 0; 1 where the answer is no; 2 where the command could not do what was asked.\n"
@@ -92,8 +94,7 @@ int dispatch(std::vector<std::string> arguments) {
     sub->footer(example_of(command));
     Action action = command.declare(*sub, program);
     actions.emplace_back(sub, std::move(action));
-    if (!arguments.empty() && arguments[0] == command.name && command.takes_program)
-      program = cut_program(arguments, *sub);
+    if (!arguments.empty() && arguments[0] == command.name && command.takes_program) program = cut_program(arguments, *sub);
   }
   std::string topic;
   CLI::App* help = app.add_subcommand("help", "says what convpin or one of its commands does");

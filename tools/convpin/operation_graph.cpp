@@ -19,9 +19,10 @@ struct Names {
   cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;
 };
 constexpr Names kNames[] = {
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
@@ -34,11 +35,12 @@ constexpr Names kNames[] = {
 
 // Pointwise operations by how many tensors they read (cudnnPointwiseMode_t's documentation). Others are not built here.
 int arguments_of(std::int32_t mode) {
-  static constexpr std::int32_t one[] = {CUDNN_POINTWISE_SQRT, CUDNN_POINTWISE_RELU_FWD, CUDNN_POINTWISE_TANH_FWD, CUDNN_POINTWISE_SIGMOID_FWD,
-                                         CUDNN_POINTWISE_ELU_FWD, CUDNN_POINTWISE_GELU_FWD, CUDNN_POINTWISE_SOFTPLUS_FWD, CUDNN_POINTWISE_SWISH_FWD,
-                                         CUDNN_POINTWISE_GELU_APPROX_TANH_FWD, CUDNN_POINTWISE_EXP, CUDNN_POINTWISE_ABS, CUDNN_POINTWISE_NEG,
-                                         CUDNN_POINTWISE_IDENTITY, CUDNN_POINTWISE_ERF};
-  static constexpr std::int32_t two[] = {CUDNN_POINTWISE_ADD, CUDNN_POINTWISE_MUL, CUDNN_POINTWISE_MIN, CUDNN_POINTWISE_MAX,
+  static constexpr std::int32_t one[] = {CUDNN_POINTWISE_SQRT,         CUDNN_POINTWISE_RELU_FWD,  CUDNN_POINTWISE_TANH_FWD,
+                                         CUDNN_POINTWISE_SIGMOID_FWD,  CUDNN_POINTWISE_ELU_FWD,   CUDNN_POINTWISE_GELU_FWD,
+                                         CUDNN_POINTWISE_SOFTPLUS_FWD, CUDNN_POINTWISE_SWISH_FWD, CUDNN_POINTWISE_GELU_APPROX_TANH_FWD,
+                                         CUDNN_POINTWISE_EXP,          CUDNN_POINTWISE_ABS,       CUDNN_POINTWISE_NEG,
+                                         CUDNN_POINTWISE_IDENTITY,     CUDNN_POINTWISE_ERF};
+  static constexpr std::int32_t two[] = {CUDNN_POINTWISE_ADD, CUDNN_POINTWISE_MUL, CUDNN_POINTWISE_MIN,       CUDNN_POINTWISE_MAX,
                                          CUDNN_POINTWISE_SUB, CUDNN_POINTWISE_DIV, CUDNN_POINTWISE_ADD_SQUARE};
   return std::ranges::count(one, mode) ? 1 : std::ranges::count(two, mode) ? 2 : 0;
 }
@@ -58,7 +60,8 @@ class Builder {
     add_operations();
     out_.graph = Descriptor(library_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     if (target.handle) set(out_.graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
-    set(out_.graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(operations_.size()), operations_.data());
+    set(out_.graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(operations_.size()),
+        operations_.data());
     finalize(out_.graph);
     if (out_.status) out_.reason = words.text(out_.status);
     return std::move(out_);
@@ -68,7 +71,8 @@ class Builder {
   using Raw = cudnnBackendDescriptor_t;
 
   // The first call that fails is remembered, and those behind it do nothing.
-  void set(const Descriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values) {
+  void set(const Descriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+           const void* values) {
     if (!out_.status) out_.status = d ? library_.cudnnBackendSetAttribute(d.get(), name, type, count, values) : CUDNN_STATUS_NOT_SUPPORTED;
   }
   void set(const Descriptor& d, cudnnBackendAttributeName_t name, Raw value) { set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value); }
@@ -169,7 +173,9 @@ class Builder {
     Tensor between = written(p_);
     between.type = p_.compute;  // nothing is rounded before the end
     std::int64_t next = kFirstBetween;
-    const Raw last = tensor(written(p_), p_.operation == Operation::BackwardData ? kX : p_.operation == Operation::BackwardFilter ? kW : kY);
+    const Raw last = tensor(written(p_), p_.operation == Operation::BackwardData     ? kX
+                                         : p_.operation == Operation::BackwardFilter ? kW
+                                                                                     : kY);
     Raw result = fused ? tensor(between, next++, true) : last;
     const auto input_or_result = [&](const Tensor& t, std::int64_t id) { return &t == &written(p_) ? result : tensor(t, id); };
     const Raw x = input_or_result(p_.x, kX), w = input_or_result(p_.w, kW), y = input_or_result(p_.y, kY);

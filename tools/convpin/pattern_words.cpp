@@ -12,7 +12,8 @@ std::string to_text(const ProblemPattern& p) {
   const auto numbers = [&](const char* key, const std::optional<ProblemPattern::Numbers>& n, bool brackets) {
     if (!n) return;
     std::vector<std::string> items;
-    for (std::int32_t i = 0; i < n->count; ++i) items.push_back(n->at[static_cast<std::size_t>(i)] < 0 ? "*" : std::to_string(n->at[static_cast<std::size_t>(i)]));
+    for (std::int32_t i = 0; i < n->count; ++i)
+      items.push_back(n->at[static_cast<std::size_t>(i)] < 0 ? "*" : std::to_string(n->at[static_cast<std::size_t>(i)]));
     parts.push_back(std::string(key) + "=" + (brackets ? "[" : "") + join(items, ",") + (brackets ? "]" : ""));
   };
   const auto type = [&](const char* key, const std::optional<DataType>& t) {

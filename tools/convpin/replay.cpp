@@ -65,7 +65,8 @@ int replay(const ReplayOptions& options, const Letters& letters) {
   trial.timing.rounds = options.rounds;
   trial.timing.hopeless = HUGE_VAL;
   trial.cold = options.cold;
-  Table table{{"problem", "algo", "engine", "time_ms", "time_iqr_ms", "error", "workspace_bytes", "build_ms", "notes", "status", "reason"}, {}};
+  Table table{{"problem", "algo", "engine", "time_ms", "time_iqr_ms", "error", "workspace_bytes", "build_ms", "notes", "status", "reason"},
+              {}};
   bool all_ran = true;
   for (const Problem& problem : problems) {
     auto bench = Bench::make(gpu, problem, options.seed);
@@ -83,13 +84,13 @@ int replay(const ReplayOptions& options, const Letters& letters) {
       Json notes = Json::array();
       for (const int note : c.numerical_notes) notes.push_back(numerical_note_name(note, problem.x.type));
       for (const int note : c.behavior_notes) notes.push_back(lower(cudnn_behavior_note(note)));
-      table.rows.push_back({to_text(problem), c.algorithm < 0 ? Json() : Json(c.algorithm), to_tag(c.engine), optional(c.time_ms), optional(c.time_iqr_ms),
-                            optional(c.error), optional(c.workspace_bytes), optional(c.build_ms), notes, name_of(c.status),
-                            c.reason.empty() ? Json() : Json(c.reason)});
+      table.rows.push_back({to_text(problem), c.algorithm < 0 ? Json() : Json(c.algorithm), to_tag(c.engine), optional(c.time_ms),
+                            optional(c.time_iqr_ms), optional(c.error), optional(c.workspace_bytes), optional(c.build_ms), notes,
+                            name_of(c.status), c.reason.empty() ? Json() : Json(c.reason)});
     }
   }
-  say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + "; medians of " + std::to_string(options.rounds) + " interleaved samples, " +
-      (options.cold ? "cold" : "warm") + " caches; error against float64");
+  say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + "; medians of " + std::to_string(options.rounds) +
+      " interleaved samples, " + (options.cold ? "cold" : "warm") + " caches; error against float64");
   print(options.json ? table.json().dump(2) + "\n" : table.text());
   return all_ran ? kYes : kNo;
 }
@@ -99,8 +100,11 @@ int replay(const ReplayOptions& options, const Letters& letters) {
 Action declare_replay(CLI::App& app, const Program&) {
   auto options = std::make_shared<ReplayOptions>();
   app.add_option("problem", options->problems, "the text form, e.g. \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\"");
-  app.add_option("--log", options->logs, "a log whose problems are meant, with what ran there (repeatable)")->type_name("FILE")->allow_extra_args(false);
-  app.add_option("--candidate", options->candidates, "an engine with or without knobs, an algorithm, -1 for the heuristics' first (repeatable)")
+  app.add_option("--log", options->logs, "a log whose problems are meant, with what ran there (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--candidate", options->candidates,
+                 "an engine with or without knobs, an algorithm, -1 for the heuristics' first (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
   app.add_flag("--all", options->all, "every engine");

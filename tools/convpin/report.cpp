@@ -41,11 +41,13 @@ void warn_of(const Usage& usage, std::vector<std::string>& warnings) {
   for (const Ran& ran : usage.ran) {
     const LoggedChoice& c = ran.choice;
     if (c.kind == ChoiceKind::Unsupported || c.kind == ChoiceKind::Refused)
-      warn(c.requested + " was asked for and is not set: " + (c.reason.empty() ? name_of(c.kind) : c.reason) + "; " + c.ran + " ran instead");
+      warn(c.requested + " was asked for and is not set: " + (c.reason.empty() ? name_of(c.kind) : c.reason) + "; " + c.ran +
+           " ran instead");
   }
   const LoggedCandidate *own = usage.framework_choice(), *is = usage.chosen();
   if (own && is && own->time_ms && is->time_ms && *own->time_ms > 0 && *is->time_ms > kSlower * *own->time_ms)
-    warn(usage.ran.front().choice.ran + " takes " + times(*is->time_ms / *own->time_ms) + " as long as the framework's choice, " + own->identity());
+    warn(usage.ran.front().choice.ran + " takes " + times(*is->time_ms / *own->time_ms) + " as long as the framework's choice, " +
+         own->identity());
 }
 
 // Runs of one log that ran the same problem mostly by different things.
@@ -67,7 +69,9 @@ void warn_of_disagreement(const Log& log, std::vector<std::string>& warnings) {
       }
     }
   }
-  if (disagreeing > 0) warnings.push_back("the runs don't agree on what runs some of the problems (convpin diff shows which): " + std::to_string(disagreeing) + " changes");
+  if (disagreeing > 0)
+    warnings.push_back("the runs don't agree on what runs some of the problems (convpin diff shows which): " + std::to_string(disagreeing) +
+                       " changes");
 }
 
 }  // namespace
@@ -89,7 +93,9 @@ Report make_report(const Log& log) {
   r.warnings = log.warnings;
   if (r.usages.empty()) r.warnings.push_back("no convolution was reached");
   for (const Run& run : log.runs)
-    if (!run.ended) r.warnings.push_back("the run " + run.id + " of " + run.file + " did not end in an orderly way (or has not ended): its last counts are missing");
+    if (!run.ended)
+      r.warnings.push_back("the run " + run.id + " of " + run.file +
+                           " did not end in an orderly way (or has not ended): its last counts are missing");
   for (const Usage& usage : r.usages) warn_of(usage, r.warnings);
   warn_of_disagreement(log, r.warnings);
   if (!r.usages.empty() && r.all.untimed_calls == r.all.calls)
@@ -98,9 +104,11 @@ Report make_report(const Log& log) {
 }
 
 Table report_table(const Report& r) {
-  Table table{{"gpu", "cudnn", "api", "operation", "problem", "label", "calls", "algo", "algo_name", "engine", "status", "reason",
-               "time_ms", "time_iqr_ms", "memory_bytes", "energy_mj", "error", "deterministic", "numerical_notes", "behavior_notes",
-               "chosen", "framework_choice"},
+  Table table{{"gpu",       "cudnn",           "api",           "operation",       "problem",
+               "label",     "calls",           "algo",          "algo_name",       "engine",
+               "status",    "reason",          "time_ms",       "time_iqr_ms",     "memory_bytes",
+               "energy_mj", "error",           "deterministic", "numerical_notes", "behavior_notes",
+               "chosen",    "framework_choice"},
               {}};
   const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
   const auto names = [](const std::vector<int>& notes, auto name) {
@@ -114,12 +122,28 @@ Table report_table(const Report& r) {
     for (const LoggedCandidate& c : u.candidates) rows.push_back(&c);
     if (chosen && std::ranges::find(rows, chosen) == rows.end()) rows.push_back(chosen);  // it ran and was not profiled
     for (const LoggedCandidate* c : rows)
-      table.rows.push_back({u.gpu, u.cudnn, u.api, name_of(u.problem.operation), u.text, join(u.labels, ", "), u.calls,
-                            c->algorithm < 0 ? Json() : Json(c->algorithm), algorithm_name(c->operation, c->algorithm),
-                            c->engine.engine < 0 ? Json() : Json(to_tag(c->engine)), name_of(c->status), c->reason, optional(c->time_ms),
-                            optional(c->time_iqr_ms), optional(c->workspace_bytes), optional(c->energy_mj), optional(c->error),
-                            optional(c->deterministic), names(c->numerical_notes, cudnn_numerical_note),
-                            names(c->behavior_notes, cudnn_behavior_note), c == chosen, c->framework_choice});
+      table.rows.push_back({u.gpu,
+                            u.cudnn,
+                            u.api,
+                            name_of(u.problem.operation),
+                            u.text,
+                            join(u.labels, ", "),
+                            u.calls,
+                            c->algorithm < 0 ? Json() : Json(c->algorithm),
+                            algorithm_name(c->operation, c->algorithm),
+                            c->engine.engine < 0 ? Json() : Json(to_tag(c->engine)),
+                            name_of(c->status),
+                            c->reason,
+                            optional(c->time_ms),
+                            optional(c->time_iqr_ms),
+                            optional(c->workspace_bytes),
+                            optional(c->energy_mj),
+                            optional(c->error),
+                            optional(c->deterministic),
+                            names(c->numerical_notes, cudnn_numerical_note),
+                            names(c->behavior_notes, cudnn_behavior_note),
+                            c == chosen,
+                            c->framework_choice});
   }
   return table;
 }

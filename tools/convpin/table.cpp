@@ -64,7 +64,9 @@ std::string Table::csv() const {
   };
   std::string text = line(columns, [](const std::string& name) { return name; });
   for (const auto& row : rows)  // numbers in full: a table for people rounds them
-    text += line(row, [](const Json& value) { return value.is_number() ? value.dump() : value.is_boolean() ? std::to_string(value.get<bool>()) : cell_text(value); });
+    text += line(row, [](const Json& value) {
+      return value.is_number() ? value.dump() : value.is_boolean() ? std::to_string(value.get<bool>()) : cell_text(value);
+    });
   return text;
 }
 

@@ -17,7 +17,8 @@ Timing timing_of(std::vector<double> samples) {
   return {quantile(samples, 0.5), quantile(samples, 0.75) - quantile(samples, 0.25), static_cast<int>(samples.size())};
 }
 
-std::vector<std::optional<Timing>> interleaved(std::size_t candidates, const Sample& sample, const TimingPlan& plan, const std::function<bool()>& stop) {
+std::vector<std::optional<Timing>> interleaved(std::size_t candidates, const Sample& sample, const TimingPlan& plan,
+                                               const std::function<bool()>& stop) {
   std::vector<std::optional<double>> first(candidates);
   double best = HUGE_VAL;
   for (std::size_t i = 0; i < candidates && !stop(); ++i) {

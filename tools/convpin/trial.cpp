@@ -20,8 +20,8 @@ void put(const std::optional<Timing>& timing, Candidate& c) {
 
 }  // namespace
 
-std::vector<Candidate> try_all(Bench& bench, const std::vector<EngineConfig>& configs, const EngineConfig* always, const TrialOptions& options,
-                               const std::function<bool()>& stop) {
+std::vector<Candidate> try_all(Bench& bench, const std::vector<EngineConfig>& configs, const EngineConfig* always,
+                               const TrialOptions& options, const std::function<bool()>& stop) {
   std::vector<Runnable> runnables;
   for (const EngineConfig& config : configs) {
     if (!stop()) {

@@ -27,7 +27,8 @@ TunePolicy policy_of(const TuneOptions& options) {
   if (options.deterministic) policy.require.add(Flag::Deterministic);
   for (const std::string& word : options.allow) {
     const auto flag = flag_from(FlagList::Allow, word);
-    if (!flag) throw BadUse("--allow: " + quote(word) + " is not known; allowed are " + names_of(FlagList::Allow, all_flags(FlagList::Allow)));
+    if (!flag)
+      throw BadUse("--allow: " + quote(word) + " is not known; allowed are " + names_of(FlagList::Allow, all_flags(FlagList::Allow)));
     policy.allow.add(*flag);
   }
   if (!options.workspace_limit.empty()) {
@@ -84,8 +85,10 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
     more.insert(more.begin(), {own, m.candidates[*m.tuned.chosen].engine});  // measured again beside them
     for (Candidate& c : try_all(bench, more, &own, trial, stop)) {
       const auto known = std::ranges::find(m.candidates, c.engine, &Candidate::engine);
-      if (known == m.candidates.end()) m.candidates.push_back(std::move(c));
-      else if (c.time_ms) known->time_ms = c.time_ms, known->time_iqr_ms = c.time_iqr_ms, known->samples = c.samples;
+      if (known == m.candidates.end())
+        m.candidates.push_back(std::move(c));
+      else if (c.time_ms)
+        known->time_ms = c.time_ms, known->time_iqr_ms = c.time_iqr_ms, known->samples = c.samples;
     }
     m.tuned = choose(m.candidates, 0, policy);
   }
@@ -138,12 +141,14 @@ int tune(const TuneOptions& options, const std::string& output) {
     state.add(problems[i], m.candidates, m.tuned);
     ++done;
     const double remaining = seconds() / static_cast<double>(done) * static_cast<double>(problems.size() - i - 1);
-    say("[" + std::to_string(i + 1) + "/" + std::to_string(problems.size()) + ", " + std::to_string(static_cast<int>(remaining) + 1) + " s left] " + problems[i].text + ": " +
-        (m.tuned.chosen ? to_tag(m.candidates[*m.tuned.chosen].engine) + ": " : "nothing: ") + m.tuned.reason);
+    say("[" + std::to_string(i + 1) + "/" + std::to_string(problems.size()) + ", " + std::to_string(static_cast<int>(remaining) + 1) +
+        " s left] " + problems[i].text + ": " + (m.tuned.chosen ? to_tag(m.candidates[*m.tuned.chosen].engine) + ": " : "nothing: ") +
+        m.tuned.reason);
   }
   state.end();
   if (left > 0)
-    say(std::to_string(left) + " problems are not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) + "); the same command goes on with them");
+    say(std::to_string(left) + " problems are not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
+        "); the same command goes on with them");
   std::vector<std::string> left_out;
   std::vector<Usage> tuned = usages_of(state.log());
   sort_by_weight(tuned);
@@ -152,8 +157,10 @@ int tune(const TuneOptions& options, const std::string& output) {
     say("nothing was tuned");
     return kNo;
   }
-  write_output(output, pin_file(rules, {"What is best (" + options.policy + ") for the problems of " + join(options.logs, ", ") + ", by convpin tune.",
-                                        "Each rule holds for this GPU and this cuDNN alone: an engine's number means another thing elsewhere."}));
+  write_output(
+      output,
+      pin_file(rules, {"What is best (" + options.policy + ") for the problems of " + join(options.logs, ", ") + ", by convpin tune.",
+                       "Each rule holds for this GPU and this cuDNN alone: an engine's number means another thing elsewhere."}));
   return kYes;
 }
 
@@ -163,16 +170,31 @@ Action declare_tune(CLI::App& app, const Program&) {
   auto o = std::make_shared<TuneOptions>();
   app.add_option("log", o->logs, "logs of convpin run --record: their problems, most time-consuming first")->required()->type_name("FILE");
   const auto output = declare_output(app, "the rules");
-  app.add_option("--log", o->log, "file for the measurements, which a later start goes on from; the output's name with .jsonl without it")->type_name("FILE");
-  app.add_option("--policy", o->policy, "fastest or least_memory")->check(CLI::IsMember({"fastest", "least_memory"}))->capture_default_str();
+  app.add_option("--log", o->log, "file for the measurements, which a later start goes on from; the output's name with .jsonl without it")
+      ->type_name("FILE");
+  app.add_option("--policy", o->policy, "fastest or least_memory")
+      ->check(CLI::IsMember({"fastest", "least_memory"}))
+      ->capture_default_str();
   app.add_option("--budget", o->budget, "time for all of it, e.g. \"10 min\"")->capture_default_str();
   app.add_option("--workspace-limit", o->workspace_limit, "e.g. \"64 MiB\"; without it: none");
   app.add_flag("--deterministic", o->deterministic, "only what gives the same result every time");
-  app.add_option("--tf32", o->tf32, "float data on tensor cores: yes, no, or auto (as the framework's choice)")->check(CLI::IsMember({"yes", "no", "auto"}))->capture_default_str();
-  app.add_option("--allow", o->allow, "what is not taken unasked: runtime_compilation (whatever it costs), nondeterministic, down_convert, reduced_precision_reduction")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--min-gain", o->min_gain, "how much better than the framework's choice, else that stays")->check(CLI::Range(0.0, 0.99))->capture_default_str();
-  app.add_option("--steps", o->steps, "calls in which a run-time compiled engine must have repaid its compilation")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--rounds", o->rounds, "timed samples of each candidate, interleaved; the finalists have twice as many")->check(CLI::Range(3, 10000))->capture_default_str();
+  app.add_option("--tf32", o->tf32, "float data on tensor cores: yes, no, or auto (as the framework's choice)")
+      ->check(CLI::IsMember({"yes", "no", "auto"}))
+      ->capture_default_str();
+  app.add_option(
+         "--allow", o->allow,
+         "what is not taken unasked: runtime_compilation (whatever it costs), nondeterministic, down_convert, reduced_precision_reduction")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--min-gain", o->min_gain, "how much better than the framework's choice, else that stays")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
+  app.add_option("--steps", o->steps, "calls in which a run-time compiled engine must have repaid its compilation")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--rounds", o->rounds, "timed samples of each candidate, interleaved; the finalists have twice as many")
+      ->check(CLI::Range(3, 10000))
+      ->capture_default_str();
   app.add_flag("--knobs", o->knobs, "also every configuration that the heuristics list, and the knobs around the best");
   app.add_flag("--cold-cache", o->cold, "with something else in the caches before each launch");
   app.add_option("--cudnn", o->cudnn, "cuDNN's folder or file; without it: as the loader finds it")->type_name("DIR");

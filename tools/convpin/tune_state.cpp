@@ -14,17 +14,20 @@ namespace {
 
 // What decides about a problem's rule: what was measured under other options is not gone on from.
 std::string command_of(const TuneOptions& o) {
-  std::string text = "convpin tune --policy " + o.policy + " --tf32 " + o.tf32 + " --min-gain " + four_digits(o.min_gain) + " --steps " + four_digits(o.steps);
+  std::string text = "convpin tune --policy " + o.policy + " --tf32 " + o.tf32 + " --min-gain " + four_digits(o.min_gain) + " --steps " +
+                     four_digits(o.steps);
   if (!o.workspace_limit.empty()) text += " --workspace-limit '" + o.workspace_limit + "'";
   if (!o.allow.empty()) text += " --allow " + join(o.allow, ",");
-  for (const auto& [flag, given] : {std::pair("deterministic", o.deterministic), std::pair("knobs", o.knobs), std::pair("cold-cache", o.cold)})
+  for (const auto& [flag, given] :
+       {std::pair("deterministic", o.deterministic), std::pair("knobs", o.knobs), std::pair("cold-cache", o.cold)})
     if (given) text += std::string(" --") + flag;
   return text;
 }
 
 }  // namespace
 
-TuneState::TuneState(std::string path, const Gpu& gpu, const TuneOptions& options) : path_(std::move(path)), command_(command_of(options)), gpu_(gpu) {
+TuneState::TuneState(std::string path, const Gpu& gpu, const TuneOptions& options)
+    : path_(std::move(path)), command_(command_of(options)), gpu_(gpu) {
   if (!path_.empty() && std::filesystem::exists(path_)) text_ = read_file(path_);
   if (!text_.empty()) read_log(text_, path_, before_);
   Header h;

@@ -45,7 +45,8 @@ Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, 
                             !(rule.workspace_limit && yardstick->workspace_bytes.value_or(0) > *rule.workspace_limit);
   for (const std::size_t i : ranking.best)
     if (!own_may_stay || policy.kind != PolicyKind::Fastest || beyond_spread(candidates[i], *yardstick))
-      return {i, i == ranking.best.front() ? ranking.reason : four_digits(candidates[i].time_ms.value_or(0)) + " ms, the fastest beyond the spread"};
+      return {i, i == ranking.best.front() ? ranking.reason
+                                           : four_digits(candidates[i].time_ms.value_or(0)) + " ms, the fastest beyond the spread"};
   if (own_may_stay) return {own, ranking.best.empty() ? ranking.reason : "what is faster is so by less than the spread of its times"};
   return {std::nullopt, ranking.reason};
 }

@@ -66,9 +66,7 @@ std::vector<Usage> usages_of(const Log& log) {
   std::vector<Usage> all;
   for (const Run& run : log.runs) {
     for (const auto& [id, p] : run.problems) {
-      const auto same = [&p](const Usage& u) {
-        return std::tie(u.text, u.api, u.gpu, u.cudnn) == std::tie(p.text, p.api, p.gpu, p.cudnn);
-      };
+      const auto same = [&p](const Usage& u) { return std::tie(u.text, u.api, u.gpu, u.cudnn) == std::tie(p.text, p.api, p.gpu, p.cudnn); };
       auto known = std::ranges::find_if(all, same);
       if (known == all.end()) {
         Usage usage;
