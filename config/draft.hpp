@@ -20,6 +20,13 @@ struct DraftRule {
   std::optional<std::int64_t> workspace_limit;  // -1: none
 };
 
+inline std::optional<std::int64_t> limit_of(std::int64_t bytes) { return bytes < 0 ? std::nullopt : std::optional(bytes); }
+inline Rule finished(DraftRule draft, const Settings& settings) {
+  draft.rule.on_unsupported = draft.on_unsupported.value_or(settings.on_unsupported);
+  draft.rule.workspace_limit = limit_of(draft.workspace_limit.value_or(settings.workspace_limit));
+  return std::move(draft.rule);
+}
+
 struct Draft {
   Settings settings;                             // without rules
   std::vector<DraftRule> rules;

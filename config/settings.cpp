@@ -109,35 +109,29 @@ class Loader {
 
   void read_algorithm(const Named& named, std::vector<Rule>& rules) {
     if (named.text.empty()) return;
-    const Parsed<Request> request = parse_request(named.operation, named.text);
-    if (!request) {
-      settings().errors.push_back(std::string(named.variable) + ": " + request.error);
+    Parsed<std::vector<Request>> requests = parse_requests(named.operation, named.text);
+    if (!requests) {
+      settings().errors.push_back(std::string(named.variable) + ": " + requests.error);
       return;
     }
     Rule& rule = rules.emplace_back();
     rule.source = named.variable;
     rule.operation = named.operation;
-    rule.requests = {*request};
+    rule.requests = std::move(*requests.value);
     rule.on_unsupported = settings().on_unsupported;
     rule.workspace_limit = limit_of(settings().workspace_limit);
-    settings().notices.push_back("convpin: " + words_for(named.operation) + " algorithm requested: " + request->to_text());
-    if (request->kind == Request::Kind::FrameworkChoice) return;
+    settings().notices.push_back("convpin: " + words_for(named.operation) + " algorithm requested: " + request_text(rule));
+    if (!rule.request()) return;
     usual_level_ = ProfileLevel::Algorithms;
     if (!draft_.given.contains("profile_level")) settings().profile_level = usual_level_;
   }
-
-  static std::optional<std::int64_t> limit_of(std::int64_t bytes) { return bytes < 0 ? std::nullopt : std::optional(bytes); }
 
   // All rules, in their order, each with what the settings say where it is silent.
   void read_rules() {
     std::vector<Rule> rules;
     for (const Named& named : algorithm_variables()) read_algorithm(named, rules);
     settings().rules = std::move(rules);
-    for (DraftRule& draft : draft_.rules) {
-      draft.rule.on_unsupported = draft.on_unsupported.value_or(settings().on_unsupported);
-      draft.rule.workspace_limit = limit_of(draft.workspace_limit.value_or(settings().workspace_limit));
-      settings().rules.push_back(std::move(draft.rule));
-    }
+    for (DraftRule& draft : draft_.rules) settings().rules.push_back(finished(std::move(draft), settings()));
   }
 
   void note_what_is_not_default() {
@@ -191,7 +185,7 @@ class Loader {
 }  // namespace
 
 bool Settings::idle() const {
-  return disable || (rules.empty() && denials.empty() && on_miss == OnMiss::Leave && errors.empty() && !profiling() && log_path.empty());
+  return disable || (rules.empty() && denials.empty() && on_miss == OnMiss::Leave && errors.empty() && !profiling() && log_path.empty() && !nvtx);
 }
 
 Settings load_settings(const Getenv& getenv_, const std::string& cwd) {

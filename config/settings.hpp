@@ -40,6 +40,9 @@ struct Settings {
 // absolute. Reads the TOML files named by CONVPIN_CONFIG. Never throws.
 Settings load_settings(const std::function<const char*(const char*)>& getenv_, const std::string& cwd);
 
+// The [[rule]] tables of a text. `name` is it in messages and in the rules' source; where a rule is silent, `settings` say.
+Parsed<std::vector<Rule>> rules_from_toml(const std::string& text, const std::string& name, const Settings& settings);
+
 // %h host, %p pid, %r rank (0 where there is none), %q{VAR} an environment variable (empty if unset), %% a percent sign.
 std::string expand_path(const std::string& pattern, const std::function<const char*(const char*)>& getenv_);
 

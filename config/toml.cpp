@@ -54,6 +54,11 @@ const char* wrong_type(const Value& value) {
   return value.is_string() ? nullptr : "a string";
 }
 
+Value parse(const std::string& text, const std::string& name) {
+  std::istringstream in(text);
+  return toml::parse<toml::discard_comments, std::map, std::vector>(in, name);
+}
+
 class File {
  public:
   File(const std::string& name, Draft& draft) : name_(name), draft_(draft) {}
@@ -67,6 +72,13 @@ class File {
 #undef CONVPIN_SETTING
     if (const Value* rules = find(root, "rule")) read_rules(*rules, name_, draft_);
     if (const Value* denials = find(root, "deny")) read_denials(*denials, name_, draft_);
+  }
+
+  void read_rules_alone(const Value& root) {
+    if (find(root, "version") && !check_version(root)) return;
+    for (const auto& [key, value] : root.as_table(std::nothrow))
+      if (key != "version" && key != "rule") error(value, "'" + key + "' can't be set while the program runs: [[rule]] tables can");
+    if (const Value* rules = find(root, "rule")) read_rules(*rules, name_, draft_);
   }
 
  private:
@@ -153,11 +165,26 @@ void read_toml(const std::string& name, const std::string& path, Draft& draft) {
     return;
   }
   try {
-    std::istringstream in(*text);
-    File(name, draft).read(toml::parse<toml::discard_comments, std::map, std::vector>(in, name));
+    File(name, draft).read(parse(*text, name));
   } catch (const std::exception& e) {
     draft.settings.errors.push_back(without_label(e.what()));
   }
+}
+
+Parsed<std::vector<Rule>> rules_from_toml(const std::string& text, const std::string& name, const Settings& settings) {
+  using Result = Parsed<std::vector<Rule>>;
+  if (text.size() > kLargestFile) return Result::fail(name + ": the text is too long");
+  if (deepest_nesting(text) > kDeepest) return Result::fail(name + ": the text nests too deeply");
+  Draft draft;
+  try {
+    if (!trim(text).empty()) File(name, draft).read_rules_alone(parse(text, name));
+  } catch (const std::exception& e) {
+    return Result::fail(without_label(e.what()));
+  }
+  if (!draft.settings.errors.empty()) return Result::fail(join(draft.settings.errors, "\n"));
+  std::vector<Rule> rules;
+  for (DraftRule& rule : draft.rules) rules.push_back(finished(std::move(rule), settings));
+  return Result::ok(std::move(rules));
 }
 
 }  // namespace convpin

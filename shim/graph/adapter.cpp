@@ -183,8 +183,9 @@ cudnnStatus_t execute(const Library& library, cudnnHandle_t handle, cudnnBackend
   Node* node = find(descriptor);
   if (!node || !node->plan || !node->plan->state) return library.cudnnBackendExecute(handle, descriptor, variant_pack);
   PlanNode& plan = *node->plan;
-  if (plan.generation.load(std::memory_order_relaxed) != rules_generation()) reconsider(library, handle, descriptor, plan);
-  Way* way = plan.way.load(std::memory_order_acquire);
+  Way* way = plan.generation.load(std::memory_order_acquire) == rules_generation() ? plan.way.load(std::memory_order_acquire)
+                                                                                   : reconsider(library, handle, descriptor, plan);
+  if (!way) return fail(library, plan);
   const bool first = way->look.load(std::memory_order_relaxed) && !way->reported.load(std::memory_order_relaxed);
   // A program that times all plans finds that only the pin's run. Not at Finalize: what was built before the pin ran is
   // what the program turns to where the pin does not fit its memory, or fails.
@@ -195,10 +196,12 @@ cudnnStatus_t execute(const Library& library, cudnnHandle_t handle, cudnnBackend
   cudnnStatus_t status = run(library, handle, descriptor, plan, variant_pack, way);
   constexpr std::uint64_t kCountEvery = 1 << 14;
   const std::uint64_t calls = way->calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (observing(kLabels) && status == CUDNN_STATUS_SUCCESS) attach_label(*plan.state);
   if (status == CUDNN_STATUS_SUCCESS && !way->look.load(std::memory_order_relaxed) && calls % kCountEvery != 0) return status;
   try {
-    if (status != CUDNN_STATUS_SUCCESS && first) {
+    if (status != CUDNN_STATUS_SUCCESS && first && !way->live) {
       if (Way* other = replace_failed_pin(library, handle, descriptor, plan)) {
+        const NvtxRange range(other->ranges, plan.state->problem, [&] { return other->ran; });
         const cudnnStatus_t again = library.cudnnBackendExecute(handle, other->plan.get(), variant_pack);
         if (again == CUDNN_STATUS_SUCCESS) {
           status = again;
@@ -223,9 +226,11 @@ cudnnStatus_t graph_call(const Library& library, cudnnHandle_t handle, cudnnBack
   PlanNode* plan = node && node->plan && node->plan->state ? node->plan.get() : nullptr;
   const cudnnStatus_t status = call();
   if (!plan || status != CUDNN_STATUS_SUCCESS) return status;
+  if (observing(kLabels)) attach_label(*plan->state);
   Way& way = plan->own();
   way.calls.fetch_add(1, std::memory_order_relaxed);
   try {
+    note_cuda_graph(*plan, library);
     if (way.look.load(std::memory_order_relaxed)) after_execute(library, handle, descriptor, *plan, way, nullptr, status);
   } catch (...) {
     way.look = false;

@@ -165,7 +165,7 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   Answer* answer = plan.answer.get();
   if (answer) {
     std::lock_guard hold(answer->lock);
-    if (answer->slots[plan.slot].role == Answer::Role::Real && answer->pin_ran()) {
+    if (answer->generation == rules_generation() && answer->slots[plan.slot].role == Answer::Role::Real && answer->pin_ran()) {
       set_last_error("convpin: not built, because the requested configuration runs");
       return library.not_supported();
     }
@@ -178,8 +178,9 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   finalized = true;
   if (!plan.graph && !plan.json.empty()) plan.graph = describe_json(library, plan.json);
   if (!plan.graph) return status;
-  plan.ways.push_back(own_way(library, descriptor));
-  plan.way = plan.ways.front().get();
+  plan.itself = own_way(library, descriptor);
+  plan.standing = plan.itself.get();
+  plan.way = plan.itself.get();
   plan.state = answer ? answer->state : meet(plan.graph->problem, Api::Graph, library);
   const std::int64_t limit = workspace_limit_of(rule_of(*plan.state));
   if (answer) {
@@ -244,6 +245,18 @@ std::optional<EngineConfig> framework_choice(const PlanNode& plan) {
   for (const auto& slot : slots)
     if (slot.role == Answer::Role::Real && slot.given && slot.alive) return slot.config;
   return std::nullopt;
+}
+
+std::vector<EngineConfig> choices_without_us(const PlanNode& plan) {
+  if (plan.own_choice) return {*plan.own_choice};
+  if (!plan.answer) return {plan.own().config};
+  std::lock_guard hold(plan.answer->lock);
+  const auto& slots = plan.answer->slots;
+  std::vector<EngineConfig> out;
+  for (const auto& slot : slots)
+    if (slot.role == Answer::Role::Real && std::find(plan.dropped.begin(), plan.dropped.end(), slot.config) == plan.dropped.end())
+      out.push_back(slot.config);
+  return out;
 }
 
 std::vector<EngineConfig> dropped_by_framework(const PlanNode& plan) {

@@ -29,6 +29,8 @@ Candidate candidate_of(const Library&, const PlanNode&, const Way&);
 
 // What the framework would run without us: the first of the real list that it has not dropped. Empty if unknown.
 std::optional<EngineConfig> framework_choice(const PlanNode&);
+// The same for a plan that is a pin's, though the rule is gone: in order of preference, untried. Empty: nothing is known.
+std::vector<EngineConfig> choices_without_us(const PlanNode&);
 // The configurations of the real list that the framework dropped before any plan was built.
 std::vector<EngineConfig> dropped_by_framework(const PlanNode&);
 

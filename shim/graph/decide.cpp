@@ -56,10 +56,9 @@ Decision from_cache(const ProblemState& state) {  // under its lock
 Decision by_policy(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
                    cudnnBackendDescriptor_t descriptor, const Target& target, const std::vector<Listed>& heuristics) {
   if (std::string refused = policy_refused(rule); !refused.empty()) return {{}, std::move(refused)};
-  const std::uint32_t generation = rules_generation();
   {
     std::lock_guard hold(state.lock);
-    if (state.decided_generation == generation) return from_cache(state);
+    if (state.decided_for == &rule) return from_cache(state);
   }
   std::string why;
   std::vector<Candidate> profiled = profile_on_own_data(library, state, rule, graph, descriptor, target, heuristics, why);
@@ -72,7 +71,7 @@ Decision by_policy(const Library& library, ProblemState& state, const Rule& rule
   for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
   state.decided_reason = ranking.reason;
   state.decided_met = ranking.met;
-  state.decided_generation = generation;
+  state.decided_for = &rule;
   return from_cache(state);
 }
 
@@ -94,7 +93,7 @@ bool satisfies(ProblemState& state, std::size_t cudnn_version, const EngineConfi
   if (denied(state, ran)) return false;
   if (rule->policy != PolicyKind::None) {
     std::lock_guard hold(state.lock);
-    if (state.decided_generation != rules_generation()) return false;
+    if (state.decided_for != rule) return false;
     if (state.decided.empty()) return state.decided_met;  // the framework's own choice is what the policy leaves
     return std::any_of(state.decided.begin(), state.decided.end(), [&](const Candidate& c) { return c.engine == ran; });
   }

@@ -256,10 +256,12 @@ void renew_in_child() noexcept {
   nodes.each([](Node& node) {
     if (!node.plan) return;
     new (&node.plan->changing) std::mutex;
-    for (const auto& way : node.plan->ways) {
-      way->flushed = way->calls;  // the parent's
-      way->look = node.plan->state != nullptr;
-    }
+    const auto renew = [&](Way& way) {
+      way.flushed = way.calls;  // the parent's
+      way.look = node.plan->state != nullptr;
+    };
+    if (node.plan->itself) renew(*node.plan->itself);
+    for (const auto& way : node.plan->ways) renew(*way);
   });
 }
 

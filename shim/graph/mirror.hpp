@@ -152,6 +152,7 @@ struct Way {
   Descriptor plan;                          // ours; empty: the program's own
   bool own_workspace = false;               // it needs more than the program gave for its plan
   bool live = false;                        // chosen while the program ran: not used inside a capture
+  NvtxTexts ranges;
   std::atomic<std::uint64_t> calls{0};
   std::uint64_t flushed = 0;                // calls already counted for the problem; under the problem's lock
   std::atomic<bool> look{true};             // the next execution is not yet routine
@@ -170,13 +171,24 @@ struct PlanNode {
   ProblemState* state = nullptr;            // null: not a convolution of ours
   std::optional<EngineConfig> own_choice;   // what the framework would run without us
   std::vector<EngineConfig> dropped;        // what it dropped of the real list
-  std::atomic<Way*> way{nullptr};           // in force
+  std::unique_ptr<Way> itself;
+  // What runs where the rules are as they were when it was built, and inside captures: itself, or what took a failed pin's
+  // place.
+  std::atomic<Way*> standing{nullptr};
+  std::atomic<Way*> way{nullptr};           // in force; null: the rules make its executions fail
   std::atomic<std::uint32_t> generation{0}; // of the rules under which it was chosen
-  std::mutex changing;                      // guards adding to `ways`
-  std::vector<std::unique_ptr<Way>> ways;   // the first is the plan itself
+  std::mutex changing;                      // guards what follows
+  std::vector<std::unique_ptr<Way>> ways;   // of ours; none goes before the plan does
+  struct Chosen {
+    const Rule* rule;                       // null: no rule
+    Way* way;
+    std::string reason;                     // why it isn't what the rule asks for
+  };
+  std::vector<Chosen> chosen;               // for each rule that was in force while it was executed
+  std::string failure;                      // why its executions fail
   int misses = 0;                           // executions with a variant pack that was not watched
 
-  Way& own() const { return *ways.front(); }
+  Way& own() const { return *itself; }
 };
 
 struct Node {

@@ -145,15 +145,30 @@ Part build_part(const Library& library, const OperationNode& o, const Target& ta
     return part;
   }
   reason = part.what + " alone: no engine";
-  for (const auto& config : query_heuristics(library, graph.get(), CUDNN_HEUR_MODE_INSTANT, target)) {
-    if (read_notes(library, config.get()).has_numerical(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) continue;
+  const auto builds = [&](const Descriptor& config) {
+    if (read_notes(library, config.get()).has_numerical(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
     part.plan = build_plan(library, config.get(), target);
-    if (part.plan.status == CUDNN_STATUS_SUCCESS) {
-      part.what += " eng" + std::to_string(read_config(library, config.get()).engine);
-      reason.clear();
-      break;
+    if (part.plan.status != CUDNN_STATUS_SUCCESS) {
+      reason = part.what + " alone: " + part.plan.reason;
+      return false;
     }
-    reason = part.what + " alone: " + part.plan.reason;
+    part.what += " eng" + std::to_string(read_config(library, config.get()).engine);
+    reason.clear();
+    return true;
+  };
+  for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (!reason.empty())
+      for (const auto& config : query_heuristics(library, graph.get(), mode, target))
+        if (builds(config)) break;
+  }
+  // Heuristics need not have a list for a graph without a convolution: its engines by their numbers.
+  for (int engine = 0; !reason.empty() && engine < engine_count(library, graph.get()); ++engine) {
+    const Descriptor config(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (const cudnnStatus_t status = fill_config(library, config.get(), graph.get(), {engine, {}}, target)) {
+      reason = part.what + " alone: eng" + std::to_string(engine) + ": " + words.text(status);
+      continue;
+    }
+    if (builds(config)) break;
   }
   for (const TensorNode* t : o.inputs()) part.ids.push_back(t->id);
   part.ids.push_back(o.output().id);

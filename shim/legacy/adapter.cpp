@@ -66,43 +66,68 @@ Choice choice_of(const Library& library, ProblemState& state, int ran, std::size
   return choice;
 }
 
-cudnnStatus_t run(const Execution& e, int algorithm) { return e.run(algorithm, e.workspace, e.workspace_bytes, e.beta, e.out); }
+cudnnStatus_t run(const Execution& e, ProblemState& state, int algorithm, void* workspace, std::size_t bytes) {
+  const NvtxRange range(state.ranges_of[algorithm], state.problem, [&] { return algorithm_text(e.library, state.problem.operation, algorithm); });
+  return e.run(algorithm, workspace, bytes, e.beta, e.out);
+}
 
-// A pin that was set while the program ran has no workspace of the program's: on one of ours. Nothing: that can't be now.
-std::optional<cudnnStatus_t> run_on_own_workspace(const Execution& e, const Pin& pin) {
+// An algorithm that was chosen while the program ran has no workspace of the program's: on one of ours. Nothing, with the
+// reason: that can't be now.
+std::optional<cudnnStatus_t> run_live(const Execution& e, ProblemState& state, const Pin& pin, std::string& why) {
   const Driver* cuda = driver(e.library);
   cudaStream_t stream = nullptr;
-  if (!rules_are_live() || !cuda || !e.library.cudnnGetStream || e.library.cudnnGetStream(e.descriptors.handle, &stream)) return std::nullopt;
-  if (!may_measure(*cuda, stream)) return std::nullopt;  // a capture: the program's own runs
+  if (!cuda || !e.library.cudnnGetStream || e.library.cudnnGetStream(e.descriptors.handle, &stream) || !may_measure(*cuda, stream))
+    return why = "the stream is being captured: the program's own algorithm runs", std::nullopt;
+  const auto bytes = static_cast<std::size_t>(pin.workspace_bytes);
+  if (bytes <= e.workspace_bytes) return run(e, state, pin.algorithm, e.workspace, e.workspace_bytes);
   const CudaScope scope(*cuda);
-  const Buffer workspace(*cuda, stream, static_cast<std::size_t>(pin.workspace_bytes));
-  if (workspace.failed()) return std::nullopt;
-  return e.run(pin.algorithm, workspace.pointer(), static_cast<std::size_t>(pin.workspace_bytes), e.beta, e.out);
+  const Buffer workspace(*cuda, stream, bytes);
+  if (workspace.failed())
+    return why = "it needs a workspace of " + std::to_string(bytes) + " bytes, more than the program gives, and there is no memory for it", std::nullopt;
+  return run(e, state, pin.algorithm, workspace.pointer(), bytes);
 }
 
 // The pinned algorithm where it can run: the net for programs with a fixed algorithm. Nothing: the program's own is to run.
-std::optional<cudnnStatus_t> run_pin(const Execution& e, const Pin& pin) {
-  const ReasonScope words(e.library);
-  const auto status = static_cast<std::size_t>(pin.workspace_bytes) <= e.workspace_bytes ? run(e, pin.algorithm) : run_on_own_workspace(e, pin);
-  return status;
+std::optional<cudnnStatus_t> run_pin(const Execution& e, ProblemState& state, const Pin& pin) {
+  if (rules_are_live()) {
+    std::string why;
+    const auto status = run_live(e, state, pin, why);
+    if (status) return status;
+    std::lock_guard hold(state.lock);
+    if (state.refused_reason != why) state.seen = 0;  // what runs is told anew, with the reason
+    state.refused_reason = why;
+    return std::nullopt;
+  }
+  if (static_cast<std::size_t>(pin.workspace_bytes) > e.workspace_bytes) return std::nullopt;
+  return run(e, state, pin.algorithm, e.workspace, e.workspace_bytes);
+}
+
+// A program keeps the algorithm that a query was answered with, though the rule that pinned it is gone: then the framework's
+// own choice is right.
+std::optional<Pin> choice_without_us(const Execution& e, ProblemState& state) {
+  const int own = state.own_choice;
+  if (!rules_are_live() || own < 0 || own == e.algorithm || state.offered != e.algorithm || asked_for(state, e.algorithm)) return std::nullopt;
+  const auto bytes = needed(e.library, e.descriptors, own, nullptr);
+  return bytes ? std::optional(Pin{own, *bytes}) : std::nullopt;
 }
 
 cudnnStatus_t run_chosen(const Execution& e, ProblemState& state, int& ran) {
   ran = e.algorithm;
-  const auto pin = pin_for(e.library, e.descriptors, state);
+  const auto asked = pin_for(e.library, e.descriptors, state);
+  const auto pin = asked ? asked : choice_without_us(e, state);
   if (pin && pin->algorithm != e.algorithm) {
     const ReasonScope words(e.library);
-    const auto status = run_pin(e, *pin);
+    const auto status = run_pin(e, state, *pin);
     if (status && *status == CUDNN_STATUS_SUCCESS) return ran = pin->algorithm, *status;
     if (status) {
       std::lock_guard hold(state.lock);
       state.refused_reason = words.text(*status);
       state.unsupported_reason = state.refused_reason;
-      refuse_pin(state);
+      refuse_pin(state, *pin);
     }
   }
-  const cudnnStatus_t status = run(e, ran);
-  if (status != CUDNN_STATUS_SUCCESS && pin && ran == pin->algorithm && e.library.cudnnGetErrorString) {
+  const cudnnStatus_t status = run(e, state, ran, e.workspace, e.workspace_bytes);
+  if (status != CUDNN_STATUS_SUCCESS && asked && ran == asked->algorithm && e.library.cudnnGetErrorString) {
     std::lock_guard hold(state.lock);  // no ReasonScope: cuDNN's text is the program's to read
     state.refused_reason = std::string("it was run, and failed with ") + e.library.cudnnGetErrorString(status);
   }
@@ -174,20 +199,22 @@ template <typename Describe>
 cudnnStatus_t run_noted(const Execution& e, Describe&& describe_it) noexcept {
   bool launched = false;
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  const auto as_asked = [&] { return e.run(e.algorithm, e.workspace, e.workspace_bytes, e.beta, e.out); };
   try {
     Problem problem;
-    if (!known_algorithm(e.algorithm) || !describe_it(problem)) return run(e, e.algorithm);
+    if (!known_algorithm(e.algorithm) || !describe_it(problem)) return as_asked();
     ProblemState& state = *state_of(e.library, problem);
     if (runtime().fail) return fail_for_settings(e.library);
     if (fails(e.library, e.descriptors, state, e.algorithm)) return e.library.not_supported();
     int ran = e.algorithm;
     status = run_chosen(e, state, ran);
     launched = true;
+    if (observing(kLabels) && status == CUDNN_STATUS_SUCCESS) attach_label(state);
     if (status == CUDNN_STATUS_SUCCESS && !routine(state, ran)) after_execute(e, state, ran);
     return status;
   } catch (...) {
     in_trouble("noting a convolution");
-    return launched ? status : run(e, e.algorithm);
+    return launched ? status : as_asked();
   }
 }
 
@@ -212,12 +239,14 @@ bool ok(const Perf& result) { return result.status == CUDNN_STATUS_SUCCESS; }
 void pins_first(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
   std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
   const auto pin = pin_for(library, d, state);
+  state.offered = -1;
   if (!pin) return;  // it has said why
   const std::int64_t limit = workspace_limit_of(rule_of(state));
   const auto first = std::stable_partition(results.begin(), results.end(), [&](const auto& result) {
     return result.algo == pin->algorithm && ok(result) && (limit < 0 || static_cast<std::int64_t>(result.memory) <= limit);
   });
   std::string reason;
+  if (first != results.begin()) state.offered = pin->algorithm;
   if (first == results.begin())
     reason = "cuDNN's answer to the program's query leaves it out; it needs a workspace of " + std::to_string(pin->workspace_bytes) + " bytes";
   std::lock_guard hold(state.lock);

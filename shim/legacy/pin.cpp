@@ -11,9 +11,11 @@
 namespace convpin::legacy {
 namespace {
 
-// ProblemState::pin_workspace: known (1 bit), refused (1), math type (6), algorithm (4), bytes (52).
-constexpr std::uint64_t kKnown = 1ull << 63, kRefused = 1ull << 62, kBytes = (1ull << 52) - 1;
-constexpr int kMathShift = 56, kAlgorithmShift = 52;
+// ProblemState::pin_workspace: known (1 bit), refused (1), math type (6), algorithm (4), generation of the rules, its last
+// bits (10), bytes (42). The generation, since another thread may write what it found out for rules that are gone.
+constexpr std::uint64_t kKnown = 1ull << 63, kRefused = 1ull << 62, kBytes = (1ull << 42) - 1;
+constexpr int kMathShift = 56, kAlgorithmShift = 52, kGenerationShift = 42;
+constexpr std::uint64_t kKey = kKnown | 63ull << kMathShift | 1023ull << kGenerationShift;
 
 bool names(const Rule& rule, int algorithm) {
   return std::any_of(rule.requests.begin(), rule.requests.end(), [&](const Request& request) {
@@ -66,7 +68,7 @@ bool asked_for(ProblemState& state, int algorithm) {
   if (!rule) return false;
   if (rule->policy == PolicyKind::None) return names(*rule, algorithm);
   std::lock_guard hold(state.lock);
-  if (state.decided_generation != rules_generation()) return false;
+  if (state.decided_for != rule) return false;
   if (state.decided.empty()) return state.decided_met && algorithm == state.own_choice;
   return std::any_of(state.decided.begin(), state.decided.end(), [&](const Candidate& c) { return c.algorithm == algorithm; });
 }
@@ -103,11 +105,12 @@ std::optional<std::int64_t> needed(const Library& library, const Descriptors& d,
 }
 
 std::optional<Pin> pin_for(const Library& library, const Descriptors& d, ProblemState& state) {
+  const std::uint64_t generation = rules_generation();  // before the rule: it is at least that new
   const Rule* rule = rule_of(state);
-  if (!asks(state)) return std::nullopt;
-  const std::uint64_t key = kKnown | static_cast<std::uint64_t>(math_type(library, d) & 63) << kMathShift;
+  if (!rule || !asks(state)) return std::nullopt;
+  const std::uint64_t key = kKnown | static_cast<std::uint64_t>(math_type(library, d) & 63) << kMathShift | (generation & 1023) << kGenerationShift;
   const std::uint64_t cached = state.pin_workspace.load(std::memory_order_relaxed);
-  if ((cached & (kKnown | 63ull << kMathShift)) == key) {
+  if ((cached & kKey) == key) {
     if (cached & kRefused) return std::nullopt;
     return Pin{static_cast<int>(cached >> kAlgorithmShift & 15), static_cast<std::int64_t>(cached & kBytes)};
   }
@@ -127,6 +130,9 @@ std::optional<Pin> pin_for(const Library& library, const Descriptors& d, Problem
   return std::nullopt;
 }
 
-void refuse_pin(ProblemState& state) { state.pin_workspace |= kRefused; }
+void refuse_pin(ProblemState& state, const Pin& pin) {
+  std::uint64_t cached = state.pin_workspace;
+  if (static_cast<int>(cached >> kAlgorithmShift & 15) == pin.algorithm) state.pin_workspace.compare_exchange_strong(cached, cached | kRefused);
+}
 
 }  // namespace convpin::legacy

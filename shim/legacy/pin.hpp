@@ -17,7 +17,7 @@ struct Pin {
 // (state.unsupported_reason says why). Remembered for the problem and math type, since a program with a fixed algorithm asks
 // at every call.
 std::optional<Pin> pin_for(const Library&, const Descriptors&, ProblemState&);
-void refuse_pin(ProblemState&);   // it failed: not again at each call
+void refuse_pin(ProblemState&, const Pin&);   // it failed: not again at each call
 
 bool asks(ProblemState&);                        // whether a rule asks for anything but the framework's own choice
 bool asked_for(ProblemState&, int algorithm);    // whether that is what it asks for

@@ -141,10 +141,9 @@ void profile(const Execution& e, ProblemState& state, int ran) {
 std::vector<Candidate> decided_by_policy(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule, std::string& reason) {
   reason = policy_refused(rule);
   if (!reason.empty()) return {};
-  const std::uint32_t generation = rules_generation();
   {
     std::lock_guard hold(state.lock);
-    if (state.decided_generation == generation) {
+    if (state.decided_for == &rule) {
       if (!state.decided_met) reason = state.decided_reason;
       return state.decided;
     }
@@ -159,7 +158,7 @@ std::vector<Candidate> decided_by_policy(const Library& library, const Descripto
   for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
   state.decided_reason = ranking.reason;
   state.decided_met = ranking.met;
-  state.decided_generation = generation;
+  state.decided_for = &rule;
   if (!ranking.met) reason = ranking.reason;
   return state.decided;
 }

@@ -206,4 +206,16 @@ Parsed<Request> parse_request(Operation operation, std::string_view text) {
   return Parsed<Request>::ok(std::move(*request));
 }
 
+Parsed<std::vector<Request>> parse_requests(Operation operation, std::string_view text) {
+  std::vector<Request> requests;
+  for (const std::string_view part : split(text, ',')) {
+    if (!requests.empty() && requests.back().kind == Request::Kind::FrameworkChoice)
+      return Parsed<std::vector<Request>>::fail(quote(text) + ": -1 is always possible: what stands behind it would never be tried");
+    Parsed<Request> request = parse_request(operation, part);
+    if (!request) return Parsed<std::vector<Request>>::fail(std::move(request.error));
+    requests.push_back(std::move(*request.value));
+  }
+  return Parsed<std::vector<Request>>::ok(std::move(requests));
+}
+
 }  // namespace convpin

@@ -56,5 +56,7 @@ struct Request {
 // eng38_k2=1_k13=0, ConvFwd_eng38_..., any case, knob order free), or -1. Surrounding blanks are ignored. `eng38` is
 // Engine; with at least one knob it is ExactEngine.
 Parsed<Request> parse_request(Operation, std::string_view);
+// Several, in order of preference, separated by commas; -1 can only be the last.
+Parsed<std::vector<Request>> parse_requests(Operation, std::string_view);
 
 }  // namespace convpin

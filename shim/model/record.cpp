@@ -232,6 +232,14 @@ std::string count_record(ProblemId id, const std::string& ran, std::uint64_t cal
   });
 }
 
+std::string label_record(ProblemId id, const std::string& label) {
+  return guarded([&] {
+    Json record = begin("label", id);
+    record["label"] = label;
+    return record;
+  });
+}
+
 std::string end_record(const Totals& totals) {
   return guarded([&] {
     return Json{{"type", "end"},

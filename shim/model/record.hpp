@@ -44,6 +44,7 @@ std::string candidate_record(ProblemId, const Candidate&);
 std::string choice_record(ProblemId, const Choice&, const Candidate& ran);
 std::string query_record(ProblemId, const std::string& function, const std::vector<Candidate>& got);  // application's own Get or Find
 std::string count_record(ProblemId, const std::string& ran, std::uint64_t calls);
+std::string label_record(ProblemId, const std::string& label);  // a module of the program that ran it
 // The same record with the id of the run it belongs to: processes may share a file.
 std::string with_run_id(const std::string& record, const std::string& run_id);
 struct Totals {
@@ -52,13 +53,15 @@ struct Totals {
 std::string end_record(const Totals&);
 
 // The table: the problem's line, one line a candidate (fastest first, refused last, the running one marked `*`),
-// "supported forward algorithms, fastest first: ...". Lines end in '\n' and begin as the README shows.
-std::string candidate_table(const Problem&, std::vector<Candidate>, const Device&, const std::string& cudnn_version);
+// "supported forward algorithms, fastest first: ...". Lines end in '\n' and begin as the README shows. `label`, of the
+// module that ran the problem, stands behind it; empty for none.
+std::string candidate_table(const Problem&, std::vector<Candidate>, const Device&, const std::string& cudnn_version,
+                            const std::string& label = {});
 // One line instead of the table, for the fourth problem and later. Ends in '\n' as the table does.
-std::string candidate_summary(const Problem&, const std::vector<Candidate>&);
+std::string candidate_summary(const Problem&, const std::vector<Candidate>&, const std::string& label = {});
 // "convpin: requested forward algorithm 1 (IMPLICIT_PRECOMP_GEMM) is set", or why it is not and what runs
 // instead; empty for LeftAlone. Without a newline, as end_line.
-std::string choice_line(const Problem&, const Choice&);
+std::string choice_line(const Problem&, const Choice&, const std::string& label = {});
 std::string end_line(const Totals&);             // problems, calls, pinned, unsupported; "0 convolutions reached"
 
 std::string four_digits(double);                 // four significant digits, never in exponent form: 0.1088, 12.60, 1234

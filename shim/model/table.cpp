@@ -15,6 +15,10 @@ constexpr std::size_t kLongestReason = 160;
 using Row = std::array<std::string, 6>;  // algo, engine, time, workspace, notes, remark
 constexpr std::array<std::size_t, 5> kWidths = {28, 9, 11, 12, 21};  // the narrowest
 
+std::string titled(const Problem& problem, const std::string& label) {
+  return to_text(problem) + (label.empty() ? "" : " [" + label + "]");
+}
+
 bool possible(const Candidate& c) { return c.status != CandidateStatus::Unsupported; }
 
 bool is_runnable(const Candidate& c) {
@@ -205,13 +209,13 @@ std::string four_digits(double value) {
 }
 
 std::string candidate_table(const Problem& problem, std::vector<Candidate> candidates, const Device& device,
-                            const std::string& cudnn_version) {
+                            const std::string& cudnn_version, const std::string& label) {
   sort_for_reading(candidates);
   const Candidate* marked = running(candidates);
   std::vector<Row> rows;
   for (const Candidate& c : candidates) rows.push_back(row_of(c, candidates, problem.x.type));
   const auto widths = widths_of(rows, candidates);
-  std::string table = "convpin: " + to_text(problem) + place(device, cudnn_version) + "\n";
+  std::string table = "convpin: " + titled(problem, label) + place(device, cudnn_version) + "\n";
   table += line_of({"algo", "engine", "time ms", "workspace", "notes", ""}, widths, false);
   std::size_t left_out = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -226,7 +230,7 @@ std::string candidate_table(const Problem& problem, std::vector<Candidate> candi
   return any ? table + supported_line(problem, candidates) : table;
 }
 
-std::string candidate_summary(const Problem& problem, const std::vector<Candidate>& candidates) {
+std::string candidate_summary(const Problem& problem, const std::vector<Candidate>& candidates, const std::string& label) {
   std::vector<std::string> parts;
   if (const Candidate* runs = running(candidates)) {
     const char* why = runs->requested ? " (requested)" : " (the framework's choice)";
@@ -238,10 +242,10 @@ std::string candidate_summary(const Problem& problem, const std::vector<Candidat
     parts.push_back("fastest " + short_text(sorted.front()));
   const auto runnable = std::ranges::count_if(candidates, is_runnable);
   parts.push_back(std::to_string(runnable) + " of " + std::to_string(candidates.size()) + " supported");
-  return "convpin: " + to_text(problem) + ": " + join(parts, "; ") + "\n";
+  return "convpin: " + titled(problem, label) + ": " + join(parts, "; ") + "\n";
 }
 
-std::string choice_line(const Problem& problem, const Choice& choice) {
+std::string choice_line(const Problem& problem, const Choice& choice, const std::string& label) {
   const bool engine = choice.requested.starts_with("eng"), policy = choice.requested.starts_with("the ");
   const std::string what = "requested " + words_for(problem.operation) +
                            (engine ? " engine " : policy ? ": " : " algorithm ") + choice.requested;
@@ -255,10 +259,10 @@ std::string choice_line(const Problem& problem, const Choice& choice) {
     case ChoiceKind::Set:
       return "convpin: " + what + " is set";
     case ChoiceKind::Unsupported:
-      return "convpin: warning: " + what + " is not possible for " + to_text(problem) + ": " + reason + "; " +
+      return "convpin: warning: " + what + " is not possible for " + titled(problem, label) + ": " + reason + "; " +
              instead;
     case ChoiceKind::Refused:
-      return "convpin: warning: " + what + " for " + to_text(problem) +
+      return "convpin: warning: " + what + " for " + titled(problem, label) +
              " was not taken by the framework: " + reason + "; " + instead;
   }
   return {};

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <mutex>
+#include <new>
 
 #include "shim/hooks/reason.hpp"
 #include "shim/model/text.hpp"
@@ -13,13 +15,15 @@ std::atomic<std::uint32_t> rules_generation_{1};
 
 namespace {
 
-// Never freed: problems refer to its rules. A program changes them a few times in its life.
-std::atomic<const std::vector<Rule>*> live{nullptr};
+// Made once for each set of lists, and never freed: a thread may be in one.
+std::atomic<const LiveRules*> live{nullptr};
 std::mutex live_lock;
+std::map<LiveRules, int>* live_sets = nullptr;  // under live_lock; the values mean nothing
 
 const Rule* matching(const ProblemState& state) {
-  if (const auto* rules = live.load(std::memory_order_acquire))
-    if (const Rule* rule = match(*rules, state.problem, state.place)) return rule;
+  if (const LiveRules* lists = live.load(std::memory_order_acquire))
+    for (const auto* rules : *lists)
+      if (const Rule* rule = rules ? match(*rules, state.problem, state.place) : nullptr) return rule;
   return match(runtime().settings.rules, state.problem, state.place);
 }
 
@@ -38,32 +42,32 @@ const Rule* rule_of(ProblemState& state) {
 }
 
 void find_rule(ProblemState& state) {
-  const std::uint32_t generation = rules_generation();
+  std::lock_guard hold(state.lock);  // one after the other, so that an older rule never replaces a newer one
+  const std::uint32_t generation = rules_generation_.load(std::memory_order_acquire);
   const Rule* rule = matching(state);
-  if (state.generation.load(std::memory_order_relaxed) != 0) {  // what was found out for another rule
-    std::lock_guard hold(state.lock);
+  if (rule != state.rule.load(std::memory_order_relaxed)) {  // what was found out for another rule
     state.unsupported_reason.clear();
     state.refused_reason.clear();
     state.pin_workspace = 0;
+    state.seen = 0;
+    state.failure_said = false;
   }
   state.rule.store(rule, std::memory_order_relaxed);
   state.generation.store(generation, std::memory_order_release);
 }
 
-void set_live_rules(std::vector<Rule> rules) {
-  auto* fresh = new std::vector<Rule>(std::move(rules));
+void set_live_rules(const LiveRules& lists) {
   std::lock_guard hold(live_lock);
-  if (!live.load(std::memory_order_relaxed)) watch_packs();
-  live.store(fresh, std::memory_order_release);
+  if (!live_sets) live_sets = new std::map<LiveRules, int>;
+  const LiveRules* set = &live_sets->try_emplace(lists).first->first;
+  if (set == live.load(std::memory_order_relaxed)) return;
+  live.store(set, std::memory_order_release);
   rules_generation_.fetch_add(1, std::memory_order_release);
 }
 
-std::vector<Rule> live_rules() {
-  const auto* rules = live.load(std::memory_order_acquire);
-  return rules ? *rules : std::vector<Rule>();
-}
-
 bool rules_are_live() noexcept { return live.load(std::memory_order_relaxed) != nullptr; }
+
+void renew_rules_in_child() noexcept { new (&live_lock) std::mutex; }
 
 const Denial* denied(const ProblemState& state, const EngineConfig& config) {
   return denied(runtime().settings.denials, state.problem, state.place, config);

@@ -1,6 +1,7 @@
 // The rules in force in this process: those of the settings, and before them those that the program set through the C API.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -18,12 +19,13 @@ inline std::uint32_t rules_generation() noexcept { return rules_generation_.load
 const Rule* rule_of(ProblemState&);
 void find_rule(ProblemState&);   // the same, looked for anew
 
-// The program's own rules, tried before all others. Replaces those of before; rules stay alive for ever, since problems
-// refer to them. While there are any, or were, variant packs are watched.
-void set_live_rules(std::vector<Rule>);
-std::vector<Rule> live_rules();
+// The program's own rules, tried before all others, list by list; null: no list. Replaces those of before. Lists and rules
+// stay alive and as they are for ever: problems and plans know a rule by its address.
+using LiveRules = std::array<const std::vector<Rule>*, 4>;
+void set_live_rules(const LiveRules&);
 // Whether any rule was ever set that way: then a plan that stands may have to be answered by another.
 bool rules_are_live() noexcept;
+void renew_rules_in_child() noexcept;   // after fork
 
 // What the settings deny here; null: nothing.
 const Denial* denied(const ProblemState&, const EngineConfig&);

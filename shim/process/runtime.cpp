@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 
+#include "shim/api/live.hpp"
 #include "shim/process/device.hpp"
 #include "shim/process/rules.hpp"
 
@@ -42,6 +43,9 @@ void renew_in_child() {
   forked = true;
   new (&make_lock) std::mutex;
   new (&registry_lock) std::mutex;
+  renew_live_in_child();
+  renew_rules_in_child();
+  renew_labels_in_child();
   for (const AtEnd& hook : at_end_hooks)
     if (hook.renew) hook.renew();
   Runtime* r = instance.load();
@@ -52,6 +56,8 @@ void renew_in_child() {
     p.calls = 0;                // what the parent met and ran is the parent's to report
     for (auto& calls : p.calls_of) calls = 0;
     p.ran.clear();
+    p.told.clear();
+    for (auto& label : p.labels) label = nullptr;
     p.seen = 0;
     p.announced = false;
   });
@@ -64,7 +70,7 @@ bool note_unknown_variables(Settings& settings) {
 #define CONVPIN_SETTING(member, type, fallback, env, toml, doc) env,
 #include "config/settings.def"
 #undef CONVPIN_SETTING
-      "CONVPIN_LIBRARY",  // of our own scripts
+      "CONVPIN_LIBRARY", "CONVPIN_CALLERS",  // of our own scripts
   };
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string_view name(*entry, std::strcspn(*entry, "="));
@@ -85,6 +91,8 @@ Runtime* make_runtime() noexcept {
     const bool mistyped = note_unknown_variables(made->settings);
     if (made->settings.profiling() && !made->settings.log_table && made->settings.log_path.empty())
       made->settings.notices.push_back("convpin: warning: the profile is on, but log.table is false and there is no log: nothing shows it");
+    if (made->settings.nvtx && !switch_ranges_on())
+      made->settings.notices.push_back("convpin: warning: CONVPIN_NVTX has no effect: this libconvpin was built without nvtx3/nvToolsExt.h");
     made->ranks = ranks_of(environment);
     made->log.set_pattern(made->settings.log_path);
     made->idle = made->settings.disable || (made->settings.idle() && !mistyped);
@@ -301,23 +309,35 @@ void log_counts() {
 }
 
 void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
+  constexpr std::size_t kMostTold = 64;  // a program that changes its rules for ever
+  const auto same_request = [&](const Choice& known) {
+    return known.kind == choice.kind && known.rule == choice.rule && known.requested == choice.requested;
+  };
   bool say_it = false;
   {
     std::lock_guard hold(state.lock);
-    for (const auto& known : state.ran)
-      if (known.what == choice.ran && known.kind == choice.kind) return;
-    const bool kind_known =
-        std::any_of(state.ran.begin(), state.ran.end(), [&](const auto& known) { return known.kind == choice.kind; });
-    state.ran.push_back({choice.ran, choice.kind});
-    say_it = !kind_known;  // the same engine with other knobs, or for another alignment: in the log only
+    state.choice = choice.kind;
+    if (choice.kind == ChoiceKind::Set) state.refused_reason.clear();  // of another time
+    if (std::none_of(state.ran.begin(), state.ran.end(), [&](const auto& known) { return known.what == choice.ran; }))
+      state.ran.push_back({choice.ran});
+    const auto known = std::find_if(state.told.begin(), state.told.end(), [&](const Choice& told) {
+      return same_request(told) && told.ran == choice.ran && told.reason == choice.reason;
+    });
+    if (known != state.told.end()) {
+      std::rotate(known, known + 1, state.told.end());
+      return;
+    }
+    // The same engine with other knobs, or for another alignment: in the log only.
+    say_it = std::none_of(state.told.begin(), state.told.end(), same_request);
+    if (state.told.size() == kMostTold) state.told.erase(state.told.begin());
+    state.told.push_back(choice);
   }
-  state.choice = choice.kind;
   announce(state);
   record(choice_record(state.id, choice, ran));
   if (!say_it || choice.kind == ChoiceKind::LeftAlone) return;
   // "is set" for each of a hundred problems says nothing new: the first three, then the table's lines and the end line.
   if (choice.kind == ChoiceKind::Set && state.id > kFullTables) return;
-  say(choice_line(state.problem, choice) + "\n");
+  say(choice_line(state.problem, choice, current_label()) + "\n");
 }
 
 void report_profile(ProblemState& state, const std::vector<Candidate>& candidates, const Library& library) {
@@ -330,8 +350,8 @@ void report_profile(ProblemState& state, const std::vector<Candidate>& candidate
     full = tables_printed < kFullTables;
     if (full) ++tables_printed;
   }
-  say(full ? candidate_table(state.problem, candidates, device_of_process(library), cudnn_version_text(library))
-           : candidate_summary(state.problem, candidates));
+  say(full ? candidate_table(state.problem, candidates, device_of_process(library), cudnn_version_text(library), current_label())
+           : candidate_summary(state.problem, candidates, current_label()));
 }
 
 }  // namespace convpin

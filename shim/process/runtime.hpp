@@ -2,6 +2,7 @@
 // call, never torn down.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -12,7 +13,9 @@
 #include "config/settings.hpp"
 #include "shim/hooks/real.hpp"
 #include "shim/model/record.hpp"
+#include "shim/process/labels.hpp"
 #include "shim/process/output.hpp"
+#include "shim/process/nvtx.hpp"
 
 namespace convpin {
 
@@ -41,21 +44,25 @@ struct ProblemState {
   static constexpr int kAlgorithms = 16;
   std::atomic<std::uint64_t> calls_of[kAlgorithms]{};
   std::atomic<std::uint32_t> seen{0};         // bits: algorithms whose first execution is reported
-  std::atomic<std::uint64_t> pin_workspace{0};// cache of legacy/adapter.cpp: what the pinned algorithm needs
+  std::atomic<std::uint64_t> pin_workspace{0};// cache of legacy/pin.cpp: what the pinned algorithm needs
   std::atomic<int> own_choice{-1};            // the framework's own algorithm, -1 unknown
+  std::atomic<int> offered{-1};               // the pin that a query was last answered with, -1 for none
+  NvtxTexts ranges_of[kAlgorithms];
+
+  std::array<std::atomic<const Label*>, 64> labels{};  // of the modules that ran it, filled from the front
 
   std::mutex lock;                            // guards what follows
   struct Ran {                                // one way it ran in this process
     std::string what;                         // engine tag, or legacy algorithm
-    ChoiceKind kind;
     std::uint64_t calls_logged = 0;
     std::uint64_t calls = 0;                  // of plans that are gone; live plans count for themselves
   };
   std::vector<Ran> ran;
+  std::vector<Choice> told;                   // what was logged of it; the latest of all is the last
   std::string unsupported_reason;             // why the request can't be met here, said once
   std::string refused_reason;                 // why the framework did not take what we offered
-  // What the rule's policy took, best first, from a profile made once for each generation of the rules.
-  std::uint32_t decided_generation = 0;
+  // What a rule's policy took, best first, from a profile made once for that rule.
+  const Rule* decided_for = nullptr;
   std::vector<Candidate> decided;
   std::string decided_reason;
   bool decided_met = true;
@@ -63,7 +70,7 @@ struct ProblemState {
 
 struct Runtime {
   Settings settings;
-  bool idle = true;                           // nothing is asked for: hooks pass every call on
+  std::atomic<bool> idle{true};               // nothing is asked for: hooks pass every call on
   bool fail = false;                          // strict, and the settings have errors: convolutions fail
   Ranks ranks;
   Log log;                                    // under log_lock

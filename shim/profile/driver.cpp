@@ -38,22 +38,26 @@ struct LastError {
   int (*peek)() = nullptr;
   int (*take)() = nullptr;
 };
-LastError runtime_last_error() {
-  const int saved_errno = errno;
-  LastError result;
+LastError find_last_error() {
   for (const char* name : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
     if (void* handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) {
       LastError found{reinterpret_cast<int (*)()>(symbol_in(handle, "cudaPeekAtLastError")),
                       reinterpret_cast<int (*)()>(symbol_in(handle, "cudaGetLastError"))};
-      if (found.peek && found.take) {
-        result = found;
-        break;
-      }
+      if (found.peek && found.take) return found;  // the handle stays: it can't be unloaded from now on
     }
   }
+  return {};
+}
+LastError runtime_last_error() {
+  static std::atomic<const LastError*> known{nullptr};  // not there yet is not remembered
+  if (const LastError* found = known.load(std::memory_order_acquire)) return *found;
+  const int saved_errno = errno;
+  const LastError found = find_last_error();
+  if (found.peek)
+    if (auto* kept = new (std::nothrow) LastError(found)) known.store(kept, std::memory_order_release);
   dlerror();  // what our look-ups left there is not the application's
   errno = saved_errno;
-  return result;
+  return found;
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ class Case(unittest.TestCase):
         self.assertNotIn("warning", pinned.stderr)
         return pinned
 
-    TYPES = {"header", "problem", "try", "candidate", "query", "choice", "count", "end"}
+    TYPES = {"header", "problem", "try", "candidate", "query", "choice", "count", "label", "end"}
 
     def check_log(self, log, ended=True):
         """What holds for the log of any one process that ended in an orderly way."""

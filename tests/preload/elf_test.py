@@ -1,6 +1,6 @@
 """The library as a file, and what merely loading it does.
 
-Would fail when: a hooked function is not exported, or anything else is; the library needs cuDNN, CUDA or a C++ runtime
+Would fail when: a hooked function or one of the C API is not exported, or anything else is; the library needs cuDNN, CUDA or a C++ runtime
 (a preloaded library with a missing dependency kills every process); it needs a newer glibc than the machine that built
 it has; it gets an executable stack or a RUNPATH; a static object of ours is initialised before main; a process without
 cuDNN opens a file because of us.
@@ -35,10 +35,15 @@ def hooks():
     return re.findall(r"^CONVPIN_HOOK\((\w+),", (SOURCE / "shim/hooks/functions.def").read_text(), re.M)
 
 
+def api():
+    return re.findall(r"^CONVPIN_API .*?\b(\w+)\(", (SOURCE / "shim/api/convpin.h").read_text(), re.M)
+
+
 class Elf(unittest.TestCase):
-    def test_exports_exactly_the_hooks(self):
+    def test_exports_exactly_the_hooks_and_the_api(self):
         self.assertGreater(len(hooks()), 10)
-        self.assertEqual(sorted(name for name, defined in symbols() if defined), sorted(hooks() + ["dlsym"]))
+        self.assertIn("convpin_set_algo", api())
+        self.assertEqual(sorted(name for name, defined in symbols() if defined), sorted(hooks() + api() + ["dlsym"]))
 
     def test_needs_only_libc(self):
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf("-d"))
