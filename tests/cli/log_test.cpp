@@ -88,6 +88,13 @@ TEST(ReadLog, KeepsRunsInOneFileApart) {
   EXPECT_EQ(log.runs[1].problems.at(1).calls.at("eng2"), 4u);
 }
 
+TEST(ReadLog, LabelsOfAProblemAreGatheredOnce) {
+  WrittenLog w;
+  w.problem(kText);
+  for (const char* label : {"layer1.0.conv2", "layer1.1.conv2", "layer1.0.conv2"}) w.add(label_record(1, label));
+  EXPECT_EQ(read(w.text).runs[0].problems.at(1).labels, (std::vector<std::string>{"layer1.0.conv2", "layer1.1.conv2"}));
+}
+
 TEST(ReadLog, TheLastCountIsTheCount) {
   WrittenLog w;
   w.problem(kText);

@@ -143,7 +143,7 @@ class Reader {
     if (type == "header") return read_header(record, id);
     const auto run =
         std::ranges::find_if(log_.runs.rbegin(), log_.runs.rend(), [&](const Run& r) { return r.id == id && r.file == name_; });
-    static constexpr std::string_view known[] = {"problem", "candidate", "choice", "count", "end"};
+    static constexpr std::string_view known[] = {"problem", "candidate", "choice", "count", "label", "end"};
     if (std::ranges::find(known, type) == std::end(known)) return;  // a newer convpin may say more
     if (run == log_.runs.rend()) return warn("this record's run has no header, and it is left out");
     if (type == "end") {
