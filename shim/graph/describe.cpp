@@ -96,7 +96,7 @@ GraphPointer describe(const Library& library, const GraphNode& node) {
     else
       out.runnable = false;
   }
-  if (out.outputs.empty()) return nullptr;
+  if (out.outputs.empty()) out.runnable = false;  // another operation's, which is not looked at, is all that it writes
   if (out.problem.fused_count > 0 && runtime().settings.profile_level == ProfileLevel::Engines) out.operations = node.operations;
   out.problem = canonical(out.problem);
   return std::make_shared<const ConvolutionGraph>(std::move(out));

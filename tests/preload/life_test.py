@@ -1,7 +1,9 @@
-"""Life in somebody else's process: streams that are closed or broken, and processes that end without notice.
+"""Life in somebody else's process: streams that are closed or broken, processes that end without notice, threads and forks.
 
 Would fail when: words for stderr end up in another file; a reader of stderr that goes away takes the program with it; a
-killed process loses more than its last lines; the state that a program can see (errno, signals, open files) is changed.
+killed process loses more than its last lines; the state that a program can see (errno, signals, open files) is changed; one
+thread's plan is taken for another's, or is looked at after it is gone; a call is not counted; a lock or a turn that another
+thread held when the process forked is waited for in the child.
 """
 import os
 import signal
@@ -83,6 +85,47 @@ class Life(children.Case):
         child = self.preloaded(*children.on_python(code), same=False, **ASKING)
         self.assertIn("is set", child.stderr)
         self.assertIn(r"returncode=3, stdout=b'out\n', stderr=b''", child.stdout)
+
+    def test_everything_at_once(self):
+        """Threads that build and let go, threads that share a plan, addresses that come again, forks in the middle."""
+        self.write("policy.toml", 'version = 1\n[profile]\nwarmup = 0\nrepeats = 1\n[[rule]]\nname = "best"\npolicy = "least_memory"\n')
+        self.write("deny.toml", 'version = 1\n[[deny]]\noperation = "forward"\nengine = 70\n[[rule]]\nalgo = ["GEMM", "DIRECT"]\non_unsupported = "error"\n')
+        for asked, pinned in (({}, None), ({"CONVPIN_LOG": "log.jsonl"}, False), ({**ASKING, "CONVPIN_PROFILE": "off"}, True), (ASKING, True),
+                              ({"CONVPIN_LOG": "log.jsonl", "CONVPIN_PROFILE": "engines"}, False),
+                              ({"CONVPIN_LOG": "log.jsonl", "CONVPIN_CONFIG": "policy.toml"}, True),
+                              ({"CONVPIN_LOG": "log.jsonl", "CONVPIN_CONFIG": "deny.toml"}, True)):
+            with self.subTest(asked):
+                (self.folder / "log.jsonl").unlink(missing_ok=True)
+                child = children.execute(("churn", "20"), self.folder, children.environment(LD_PRELOAD=children.LIBRARY, **asked))
+                self.assertEqual((child.status, child.stdout.splitlines()[0]), (0, "outputs: right, children: well"), child.stderr)
+                executed = int(child.stdout.rsplit(": ", 1)[1])
+                if pinned is None:
+                    self.assertEqual((child.stderr, len(child.trace)), ("", executed))
+                    continue
+                log = children.read_log(self.folder / "log.jsonl")
+                self.check_log(log)
+                self.assertEqual((log[-1]["calls"], log[-1]["pinned_calls"]), (executed, executed if pinned else 0))
+                self.assertEqual(len([record for record in log if record["type"] == "problem"]), 2)
+                self.assertNotRegex(child.stderr, "warning|error:")
+
+    def test_a_fork_while_a_policy_measures(self):
+        """The child is alone: nobody else's turn is to be waited for there."""
+        self.write("pins.toml", 'version = 1\n[profile]\nwarmup = 0\nrepeats = 1\n[[rule]]\npolicy = "fastest"\n')
+        code = ("import threading, time\n"
+                "other = threading.Thread(target=convlib.convlib_run, args=(b'thread',))\nother.start()\n"
+                "log = 'log-%d.jsonl' % os.getpid()\n"
+                # at the fifth engine: what the stand-in makes at its first execution is made, and needs no lock in the child
+                "while not os.path.exists(log) or open(log).read().count('\"try\"') < 5: time.sleep(0.001)\n"
+                "child = os.fork()\n"
+                "if not child:\n    convlib.convlib_run(b'child')\n    os._exit(0)\n"
+                "status = os.waitpid(child, 0)[1]\nother.join()\nprint('status', status, flush=True)")
+        slow = ",".join(f"eng{n}:10" for n in range(81) if n)
+        env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", CONVPIN_LOG="log-%p.jsonl", STANDIN_SLOW=slow)
+        done = children.execute(children.on_python(code), self.folder, env)
+        self.assertIn("status 0\n", done.stdout, done.stderr)
+        self.assertEqual(done.stdout.count("graph eng0 "), 2, done.stdout + done.stderr)
+        for path in self.folder.glob("log-*.jsonl"):
+            self.assertEqual([r["choice"] for r in children.read_log(path) if r["type"] == "choice"], ["set", "set"])
 
 
 if __name__ == "__main__":
