@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "shim/graph/answer.hpp"
+#include "shim/graph/decide.hpp"
 #include "shim/graph/mirror.hpp"
 #include "shim/graph/packs.hpp"
 #include "shim/graph/profile.hpp"
@@ -116,7 +117,7 @@ cudnnStatus_t destroy(const Library& library, cudnnBackendDescriptor_t d) noexce
     try {
       const auto node = remove(d);
       if (node && node->plan) {
-        flush(*node->plan);
+        if (node->plan->state) plan_destroyed(*node->plan);
       } else if (node) {
         if (const auto* config = std::get_if<ConfigNode>(&node->what)) config_destroyed(*config);
       }
@@ -163,7 +164,10 @@ cudnnStatus_t get_attribute(const Library& library, cudnnBackendDescriptor_t d, 
       }
     }
   }
-  return library.cudnnBackendGetAttribute(d, name, type, requested, count, values);
+  const cudnnStatus_t status = library.cudnnBackendGetAttribute(d, name, type, requested, count, values);
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION && status == CUDNN_STATUS_SUCCESS)
+    if (const Node* node = find(d); node && node->plan) node->plan->used = true;  // it lives on in its text
+  return status;
 }
 
 cudnnStatus_t finalize(const Library& library, cudnnBackendDescriptor_t d) noexcept {
@@ -224,13 +228,17 @@ template <typename Call>
 cudnnStatus_t graph_call(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, Call&& call) noexcept {
   Node* node = find(descriptor);
   PlanNode* plan = node && node->plan && node->plan->state ? node->plan.get() : nullptr;
+  try {
+    if (plan && refused_in_cuda_graph(*plan, library)) return fail(library, *plan);
+  } catch (...) {
+    in_trouble("noting a plan in a CUDA graph");
+  }
   const cudnnStatus_t status = call();
   if (!plan || status != CUDNN_STATUS_SUCCESS) return status;
   if (observing(kLabels)) attach_label(*plan->state);
   Way& way = plan->own();
   way.calls.fetch_add(1, std::memory_order_relaxed);
   try {
-    note_cuda_graph(*plan, library);
     if (way.look.load(std::memory_order_relaxed)) after_execute(library, handle, descriptor, *plan, way, nullptr, status);
   } catch (...) {
     way.look = false;

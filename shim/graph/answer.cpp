@@ -10,6 +10,9 @@
 namespace convpin::graph {
 namespace {
 
+constexpr const char* kOwnConfiguration = "the program builds its own engine configuration";
+constexpr const char* kBuiltAndDropped = " was built and then dropped by the program (it may need more workspace than there is memory)";
+
 Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.device_prop ? node.device_prop->get() : nullptr}; }
 
 bool is_fallback(cudnnBackendHeurMode_t mode) { return mode == CUDNN_HEUR_MODE_FALLBACK; }
@@ -53,6 +56,7 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
   if (answer->strict) return answer;
   std::erase_if(listed, is_denied);
   for (const auto& entry : listed) answer->slots.push_back({entry.config, Answer::Role::Real});
+  if (answer->filtered && answer->slots.empty()) say_all_denied(state);
   return answer;
 }
 
@@ -123,9 +127,10 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
 Descriptor swap_config(const Library& library, cudnnBackendDescriptor_t config, const ConfigNode& node, PlanNode& plan) {
   if (!node.graph || node.answer) return {};
   ProblemState& state = *meet(node.graph->problem, Api::Graph, library);
-  if (!asks(rule_of(state))) return {};
+  if (!asks(rule_of(state)) || state.undone_for == rule_of(state)) return {};
   const EngineConfig own = read_config(library, config);
-  if (own.engine < 0 || satisfies(state, library.version, own)) return {};
+  if (own.engine < 0) return {};
+  if (const Notes notes = read_notes(library, config); satisfies(state, library.version, own, &notes)) return {};
   const ReasonScope quiet(library);
   const Descriptor graph = graph_of_config(library, config);
   if (!graph) return {};
@@ -155,8 +160,13 @@ std::string forbidden(const Library& library, PlanNode& plan) {
     return to_tag(config) + " is denied by " + denial->source + (denial->reason.empty() ? "" : " (" + denial->reason + ")");
   if (plan.answer) return {};
   if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
-  if (!plan.json.empty() || satisfies(state, library.version, config)) return {};
-  return failure_by_rule(state, "the program builds its own engine configuration");
+  if (!plan.json.empty() || satisfies(state, library.version, plan.own())) return {};
+  std::string reason;
+  {
+    std::lock_guard hold(state.lock);
+    reason = state.unsupported_reason;
+  }
+  return failure_by_rule(state, reason.empty() ? kOwnConfiguration : reason);
 }
 
 }  // namespace
@@ -197,6 +207,8 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
     say_failure(*plan.state, why);
     return library.not_supported();
   }
+  plan.pinned = asks(rule_of(*plan.state)) && satisfies(*plan.state, library.version, plan.own());
+  if (plan.pinned) ++plan.state->pinned_plans;
   plan.own_choice = framework_choice(plan);
   plan.dropped = dropped_by_framework(plan);
   // A plan from a text never saw a configuration that could have been another: it is looked at when it runs.
@@ -212,14 +224,56 @@ bool stands_back(const PlanNode& plan) {
   return plan.answer->slots[plan.slot].role == Answer::Role::Real && plan.answer->pin_ran();
 }
 
+namespace {
+
+bool dropped(const Answer::Slot& slot) { return slot.given && !slot.alive && !slot.built; }
+
+// Why none of the pins runs.
+std::string fate_of(const Answer& answer) {  // under its lock
+  const auto begin = answer.slots.begin(), end = begin + static_cast<std::ptrdiff_t>(answer.pins);
+  const std::string first = begin == end ? "it" : to_tag(begin->config);
+  if (const auto at = std::find_if(begin, end, [](const auto& s) { return s.failed; }); at != end)
+    return to_tag(at->config) + (at->built ? " was built, but failed to run" : " could not be built, or needs more workspace than the limit");
+  if (std::any_of(begin, end, [](const auto& s) { return s.built; })) return first + kBuiltAndDropped;
+  if (std::any_of(begin, end, [](const auto& s) { return s.given; }))
+    return first + " was dropped by the program itself (its filter on numerical notes, such as TF32 or determinism, or on memory)";
+  return "the program did not take " + first;
+}
+
+// Where a rule's pins must run and the program is left with none of them, it ends without a convolution: said whose doing it is.
+void say_if_none_is_left(const Answer& answer) {  // under its lock
+  const auto out = [](const Answer::Slot& s) { return s.failed || s.dropped || dropped(s); };
+  if (!answer.strict || answer.state->pinned_plans.load() > 0 || !std::all_of(answer.slots.begin(), answer.slots.end(), out)) return;
+  if (const std::string why = failure_by_rule(*answer.state, fate_of(answer)); !why.empty()) say_failure(*answer.state, why);
+}
+
+}  // namespace
+
 void config_destroyed(const ConfigNode& node) {
   if (!node.answer) return;
   std::lock_guard hold(node.answer->lock);
-  Answer& answer = *node.answer;
-  answer.slots[node.slot].alive = false;
-  const auto unused = [](const Answer::Slot& slot) { return slot.given && !slot.alive && !slot.built; };
-  if (answer.strict && !answer.slots.empty() && std::all_of(answer.slots.begin(), answer.slots.end(), unused))
-    say_failure(*answer.state, failure_by_rule(*answer.state, to_tag(answer.slots.front().config) + " was dropped by the program itself"));
+  node.answer->slots[node.slot].alive = false;
+  say_if_none_is_left(*node.answer);
+}
+
+void plan_destroyed(PlanNode& plan) {
+  flush(plan);
+  // A plan that needs no memory isn't dropped for that: the program may only have wanted to know something.
+  if (!plan.pinned || plan.used || plan.own().workspace_bytes == 0) return;
+  ProblemState& state = *plan.state;
+  const bool none_left = --state.pinned_plans == 0;
+  if (plan.answer) {
+    std::lock_guard hold(plan.answer->lock);
+    plan.answer->slots[plan.slot].dropped = true;
+    say_if_none_is_left(*plan.answer);
+  } else if (none_left && plan.json.empty()) {
+    // The program's own configurations are its way to what fits into its memory: they are left to it from here on.
+    const Rule* rule = rule_of(state);
+    if (!rule || rule->on_unsupported == OnUnsupported::Error) return;
+    state.undone_for = rule;
+    std::lock_guard hold(state.lock);
+    state.refused_reason = to_tag(plan.own().config) + kBuiltAndDropped;
+  }
 }
 
 void plan_failed(PlanNode& plan) {
@@ -229,6 +283,7 @@ void plan_failed(PlanNode& plan) {
 }
 
 void plan_ran(PlanNode& plan) {
+  plan.used = true;
   if (!plan.answer || plan.way != &plan.own()) return;
   std::lock_guard hold(plan.answer->lock);
   plan.answer->slots[plan.slot].ran = true;
@@ -295,8 +350,8 @@ Choice choice_of(const Library& library, const PlanNode& plan, const Way& way) {
   choice.rule = rule->label();
   if (!asks(rule)) return choice;
   choice.requested = request_text(*rule);
-  if (satisfies(state, library.version, way.config)) {
-    choice.kind = ChoiceKind::Set;
+  if (satisfies(state, library.version, way)) {
+    choice.kind = left_to_framework(state) ? ChoiceKind::LeftAlone : ChoiceKind::Set;
     return choice;
   }
   choice.kind = ChoiceKind::Unsupported;
@@ -311,29 +366,18 @@ Choice choice_of(const Library& library, const PlanNode& plan, const Way& way) {
   if (!choice.reason.empty()) return choice;
 
   const bool of_these_rules = plan.answer && plan.answer->generation == rules_generation();
-  if (rule->may_leave() && (!of_these_rules || plan.answer->pins == 0)) return choice.kind = ChoiceKind::LeftAlone, choice;
+  if (rule->leaves_at_last() && (!of_these_rules || plan.answer->pins == 0)) return choice.kind = ChoiceKind::LeftAlone, choice;
   choice.kind = ChoiceKind::Refused;
   if (plan.answer && !of_these_rules) {
     choice.reason = "the program keeps a plan of before";
     return choice;
   }
   if (!plan.answer) {
-    choice.reason = "the program builds its own engine configuration";
+    choice.reason = plan.json.empty() ? kOwnConfiguration : "the program restores its plan from a text";
     return choice;
   }
   std::lock_guard hold(plan.answer->lock);
-  const Answer& answer = *plan.answer;
-  const auto begin = answer.slots.begin(), end = begin + static_cast<std::ptrdiff_t>(answer.pins);
-  const std::string first = begin == end ? "it" : to_tag(begin->config);
-  if (const auto at = std::find_if(begin, end, [](const auto& s) { return s.failed; }); at != end)
-    choice.reason = to_tag(at->config) + (at->built ? " was built, but failed to run" : " could not be built, or needs more workspace than the limit");
-  else if (std::any_of(begin, end, [](const auto& s) { return s.built; }))
-    choice.reason = first + " was built and then dropped by the program (it may need more workspace than there is memory)";
-  else if (std::any_of(begin, end, [](const auto& s) { return s.given; }))
-    choice.reason = first + " was dropped by the program itself (its filter on numerical notes, such as TF32 or determinism, "
-                            "or on memory)";
-  else
-    choice.reason = "the program did not take " + first;
+  choice.reason = fate_of(*plan.answer);
   return choice;
 }
 

@@ -19,7 +19,9 @@ bool stands_back(const PlanNode&);
 // which builds; empty where there is none. `plan` notes what the program's own was.
 Descriptor swap_config(const Library&, cudnnBackendDescriptor_t config, const ConfigNode&, PlanNode& plan);
 
+// What becomes of what we gave, or put in the place of the program's own.
 void config_destroyed(const ConfigNode&);
+void plan_destroyed(PlanNode&);
 void plan_failed(PlanNode&);
 void plan_ran(PlanNode&);
 

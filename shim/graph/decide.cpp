@@ -1,13 +1,24 @@
 #include "shim/graph/decide.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "shim/graph/profile.hpp"
 #include "shim/model/policy.hpp"
 #include "shim/process/rules.hpp"
+#include "shim/profile/measure.hpp"
 
 namespace convpin::graph {
 namespace {
+
+// What the rule requires and this configuration lacks.
+std::string lacks(const Rule& rule, Operation operation, const EngineConfig& config, const Notes& notes) {
+  Candidate candidate;
+  candidate.operation = operation;
+  candidate.engine = config;
+  candidate.numerical_notes = notes.numerical;
+  return unmet(candidate, rule.require);
+}
 
 // What is denied, or against the rule's requirements, goes; `reason` says why the last of them went.
 void keep_allowed(const Library& library, const ProblemState& state, const Rule& rule, cudnnBackendDescriptor_t graph,
@@ -20,11 +31,7 @@ void keep_allowed(const Library& library, const ProblemState& state, const Rule&
     if (rule.require.empty()) return false;
     const Descriptor descriptor(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (fill_config(library, descriptor.get(), graph, config, target)) return false;  // it fails by itself
-    Candidate candidate;
-    candidate.operation = state.problem.operation;
-    candidate.engine = config;
-    candidate.numerical_notes = read_notes(library, descriptor.get()).numerical;
-    const std::string against = unmet(candidate, rule.require);
+    const std::string against = lacks(rule, state.problem.operation, config, read_notes(library, descriptor.get()));
     if (!against.empty()) reason = to_tag(config) + ": " + against;
     return !against.empty();
   });
@@ -35,18 +42,24 @@ Decision by_name(const Library& library, ProblemState& state, const Rule& rule, 
   Decision out;
   for (const Request& request : rule.requests) {
     if (request.kind == Request::Kind::FrameworkChoice) break;
-    const std::int64_t limit = workspace_limit_of(&rule);
-    Pins pins = possible_pins(library, graph.problem, request, descriptor, target, heuristics, limit);
-    if (pins.configs.empty()) out.reason = pins.reason;
-    keep_allowed(library, state, rule, descriptor, target, pins.configs, out.reason);
+    auto wanted = wanted_configs(request, graph.problem, library.version, heuristics);
+    std::string reason = wanted.empty() ? means_nothing(graph.problem) : "";
+    keep_allowed(library, state, rule, descriptor, target, wanted, reason);
+    Pins pins = possible_pins(library, descriptor, target, wanted, workspace_limit_of(&rule));
     for (EngineConfig& config : pins.configs)
       if (std::find(out.configs.begin(), out.configs.end(), config) == out.configs.end()) out.configs.push_back(std::move(config));
+    if (pins.configs.empty()) out.reason += (out.reason.empty() ? "" : "; ") + (pins.reason.empty() ? reason : pins.reason);
   }
-  if (!out.configs.empty() || rule.requests.back().kind == Request::Kind::FrameworkChoice) out.reason.clear();
+  const bool leave = out.configs.empty() && rule.leaves_at_last();
+  if (!out.configs.empty() || leave) out.reason.clear();
+  state.left_for = leave ? &rule : nullptr;
   return out;
 }
 
-Decision from_cache(const ProblemState& state) {  // under its lock
+// What the rule's policy took before.
+std::optional<Decision> remembered(ProblemState& state, const Rule& rule) {
+  std::lock_guard hold(state.lock);
+  if (state.decided_for != &rule) return std::nullopt;
   Decision out;
   for (const Candidate& c : state.decided) out.configs.push_back(c.engine);
   if (!state.decided_met) out.reason = state.decided_reason;
@@ -56,23 +69,26 @@ Decision from_cache(const ProblemState& state) {  // under its lock
 Decision by_policy(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
                    cudnnBackendDescriptor_t descriptor, const Target& target, const std::vector<Listed>& heuristics) {
   if (std::string refused = policy_refused(rule); !refused.empty()) return {{}, std::move(refused)};
-  {
-    std::lock_guard hold(state.lock);
-    if (state.decided_for == &rule) return from_cache(state);
-  }
-  std::string why;
-  std::vector<Candidate> profiled = profile_on_own_data(library, state, rule, graph, descriptor, target, heuristics, why);
+  if (auto known = remembered(state, rule)) return *std::move(known);
+  std::string why = may_profile(library, target, graph, heuristics);
+  if (!why.empty()) return {{}, why};
+  MeasuringTurn turn(MeasuringTurn::Wait::Yes);
+  if (auto known = remembered(state, rule)) return *std::move(known);  // another thread's work, meanwhile
+  std::vector<Candidate> profiled;
+  if (why = turn.refused(); why.empty()) profiled = profile_on_own_data(library, state, rule, graph, descriptor, target, heuristics, why);
   if (profiled.empty()) return {{}, why};  // not remembered: the next time may be better
   Rule limited = rule;
   if (const std::int64_t limit = workspace_limit_of(&rule); limit >= 0) limited.workspace_limit = limit;
   const Ranking ranking = rank(profiled, limited);
-  std::lock_guard hold(state.lock);
-  state.decided.clear();
-  for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
-  state.decided_reason = ranking.reason;
-  state.decided_met = ranking.met;
-  state.decided_for = &rule;
-  return from_cache(state);
+  {
+    std::lock_guard hold(state.lock);
+    state.decided.clear();
+    for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
+    state.decided_reason = ranking.reason;
+    state.decided_met = ranking.met;
+    state.decided_for = &rule;
+  }
+  return remembered(state, rule).value_or(Decision());
 }
 
 }  // namespace
@@ -87,16 +103,18 @@ Decision decide(const Library& library, ProblemState& state, const ConvolutionGr
                                           : by_policy(library, state, *rule, graph, descriptor, target, heuristics);
 }
 
-bool satisfies(ProblemState& state, std::size_t cudnn_version, const EngineConfig& ran) {
+bool satisfies(ProblemState& state, std::size_t cudnn_version, const EngineConfig& ran, const Notes* notes) {
   const Rule* rule = rule_of(state);
   if (!asks(rule)) return true;
   if (denied(state, ran)) return false;
+  if (left_to_framework(state)) return true;
   if (rule->policy != PolicyKind::None) {
     std::lock_guard hold(state.lock);
     if (state.decided_for != rule) return false;
     if (state.decided.empty()) return state.decided_met;  // the framework's own choice is what the policy leaves
     return std::any_of(state.decided.begin(), state.decided.end(), [&](const Candidate& c) { return c.engine == ran; });
   }
+  if (notes && !rule->require.empty() && !lacks(*rule, state.problem.operation, ran, *notes).empty()) return false;
   return std::any_of(rule->requests.begin(), rule->requests.end(), [&](const Request& request) {
     return request.kind != Request::Kind::FrameworkChoice && satisfies(request, state.problem, cudnn_version, ran);
   });

@@ -19,7 +19,10 @@ Decision decide(const Library&, ProblemState&, const ConvolutionGraph&, cudnnBac
 
 // Whether the rule asks for anything but the framework's own choice.
 bool asks(const Rule*);
-// Whether `ran` is what the problem's rule asks for.
-bool satisfies(ProblemState&, std::size_t cudnn_version, const EngineConfig& ran);
+// Whether `ran`, with these notes (null: not known, and no requirement is looked at), is what the problem's rule asks for.
+bool satisfies(ProblemState&, std::size_t cudnn_version, const EngineConfig& ran, const Notes* notes);
+inline bool satisfies(ProblemState& state, std::size_t cudnn_version, const Way& way) {
+  return satisfies(state, cudnn_version, way.config, &way.notes);
+}
 
 }  // namespace convpin::graph

@@ -254,6 +254,8 @@ void each_plan(const std::function<void(PlanNode&)>& visit) {
 void renew_in_child() noexcept {
   new (&nodes_lock) std::mutex;
   nodes.each([](Node& node) {
+    const auto* config = std::get_if<ConfigNode>(&node.what);
+    if (const AnswerPointer& answer = node.plan ? node.plan->answer : config ? config->answer : nullptr) new (&answer->lock) std::mutex;
     if (!node.plan) return;
     new (&node.plan->changing) std::mutex;
     const auto renew = [&](Way& way) {

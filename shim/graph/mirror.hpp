@@ -107,6 +107,7 @@ struct Answer {
     bool built = false;        // a plan was built from it
     bool ran = false;
     bool failed = false;       // its plan or its execution failed
+    bool dropped = false;      // its plan was destroyed before it ran
   };
   std::mutex lock;
   GraphPointer graph;
@@ -186,6 +187,8 @@ struct PlanNode {
   };
   std::vector<Chosen> chosen;               // for each rule that was in force while it was executed
   std::string failure;                      // why its executions fail
+  bool pinned = false;                      // counted in ProblemState::pinned_plans
+  std::atomic<bool> used{false};            // it ran, or the program took its text
   int misses = 0;                           // executions with a variant pack that was not watched
 
   Way& own() const { return *itself; }

@@ -145,19 +145,55 @@ Part build_part(const Library& library, const OperationNode& o, const Target& ta
     return part;
   }
   reason = part.what + " alone: no engine";
-  for (const auto& config : query_heuristics(library, graph.get(), CUDNN_HEUR_MODE_INSTANT, target)) {
-    if (read_notes(library, config.get()).has_numerical(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) continue;
+  const auto builds = [&](const Descriptor& config) {
+    if (read_notes(library, config.get()).has_numerical(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
     part.plan = build_plan(library, config.get(), target);
-    if (part.plan.status == CUDNN_STATUS_SUCCESS) {
-      part.what += " eng" + std::to_string(read_config(library, config.get()).engine);
-      reason.clear();
-      break;
+    if (part.plan.status != CUDNN_STATUS_SUCCESS) {
+      reason = part.what + " alone: " + part.plan.reason;
+      return false;
     }
-    reason = part.what + " alone: " + part.plan.reason;
+    part.what += " eng" + std::to_string(read_config(library, config.get()).engine);
+    reason.clear();
+    return true;
+  };
+  for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (!reason.empty())
+      for (const auto& config : query_heuristics(library, graph.get(), mode, target))
+        if (builds(config)) break;
+  }
+  // Heuristics need not have a list for a graph without a convolution: its engines by their numbers.
+  for (int engine = 0; !reason.empty() && engine < engine_count(library, graph.get()); ++engine) {
+    const Descriptor config(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (const cudnnStatus_t status = fill_config(library, config.get(), graph.get(), {engine, {}}, target)) {
+      reason = part.what + " alone: eng" + std::to_string(engine) + ": " + words.text(status);
+      continue;
+    }
+    if (builds(config)) break;
   }
   for (const TensorNode* t : o.inputs()) part.ids.push_back(t->id);
   part.ids.push_back(o.output().id);
   return part;
+}
+
+// An addition of nothing (alpha2 is 0: PyTorch's fused convolution + relu has one), which no engine runs alone.
+bool adds_nothing(const OperationNode& o) {
+  if (o.kind != OperationNode::Kind::Pointwise || o.pointwise.mode != CUDNN_POINTWISE_ADD) return false;
+  return std::any_of(o.scalars.begin(), o.scalars.end(), [](const RawAttribute& a) {
+    return a.name == CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2 && std::all_of(a.bytes.begin(), a.bytes.end(), [](char c) { return c == 0; });
+  });
+}
+
+// The operations without those: who reads their result reads what they pass on.
+std::vector<OperationNode> that_count(const std::vector<OperationNode>& operations) {
+  std::vector<OperationNode> out = operations;
+  for (const OperationNode& nothing : operations) {
+    if (!adds_nothing(nothing) || !nothing.y.is_virtual) continue;
+    std::erase_if(out, [&](const OperationNode& o) { return o.output().id == nothing.y.id; });
+    for (OperationNode& reader : out)
+      for (TensorNode* t : {&reader.x, &reader.w})
+        if (t->id == nothing.y.id) *t = nothing.x;
+  }
+  return out;
 }
 
 }  // namespace
@@ -172,7 +208,7 @@ Parts take_apart(const Library& library, const ConvolutionGraph& graph, const Ta
       out.between.push_back({t.id, bytes_of(t.tensor)});
     t.is_virtual = false;
   };
-  for (OperationNode& operation : in_order(graph.operations)) {
+  for (OperationNode& operation : in_order(that_count(graph.operations))) {
     settle(operation.x);
     settle(operation.w);
     settle(operation.y);

@@ -63,19 +63,21 @@ bool satisfies(const Request& request, const Problem& problem, std::size_t cudnn
   });
 }
 
-Pins possible_pins(const Library& library, const Problem& problem, const Request& request, cudnnBackendDescriptor_t graph,
-                   const Target& target, const std::vector<Listed>& heuristics, std::int64_t limit) {
+std::string means_nothing(const Problem& problem) {
+  return problem.fused_count > 0 ? "a graph with operations fused to the convolution numbers its engines apart, and none is "
+                                   "known to be this algorithm; an engine can be named (eng10)"
+                                 : "no engine of the graph API is known to run this algorithm";
+}
+
+Pins possible_pins(const Library& library, cudnnBackendDescriptor_t graph, const Target& target,
+                   const std::vector<EngineConfig>& wanted, std::int64_t limit) {
   std::size_t free = 0, total = 0;
   const Driver* d = driver(library);
   const bool memory_known = d && d->memory_info(&free, &total) == CUDA_SUCCESS;
 
   Pins out;
-  out.reason = problem.fused_count > 0 ? "a graph with operations fused to the convolution numbers its engines apart, and none is "
-                                         "known to be this algorithm; an engine can be named (eng10)"
-                                       : "no engine of the graph API is known to run this algorithm";
   std::vector<EngineConfig> unlikely;  // they build, but may not fit into memory
   std::optional<std::size_t> refused;  // the last that cuDNN refused
-  const auto wanted = wanted_configs(request, problem, library.version, heuristics);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Plan plan = build_plan(library, graph, wanted[i], target);
     if (plan.status != CUDNN_STATUS_SUCCESS) {
@@ -97,7 +99,7 @@ Pins possible_pins(const Library& library, const Problem& problem, const Request
     return out;
   }
   out.configs = std::move(unlikely);
-  if (out.configs.empty() && refused) {
+  if (out.configs.empty() && out.reason.empty() && refused) {
     const ReasonScope listening(library, Listen::Yes);  // again, to hear why
     out.reason = to_tag(wanted[*refused]) + ": " + build_plan(library, graph, wanted[*refused], target).reason;
   }

@@ -29,11 +29,13 @@ bool satisfies(const Request&, const Problem&, std::size_t cudnn_version, const 
 
 struct Pins {
   std::vector<EngineConfig> configs;   // the first builds a plan here; empty: none does
-  std::string reason;                  // why none: of the last that was tried
+  std::string reason;                  // why none: over the limit, if any was, else of the last that cuDNN refused
 };
-// Finds the first configuration that builds, within the workspace limit (bytes; -1: none), by scratch plans. What may not fit into the
-// free memory comes last.
-Pins possible_pins(const Library&, const Problem&, const Request&, cudnnBackendDescriptor_t graph, const Target&,
-                   const std::vector<Listed>& heuristics, std::int64_t workspace_limit);
+// Finds the first of the wanted configurations that builds, within the workspace limit (bytes; -1: none), by scratch plans.
+// What may not fit into the free memory comes last.
+Pins possible_pins(const Library&, cudnnBackendDescriptor_t graph, const Target&, const std::vector<EngineConfig>& wanted,
+                   std::int64_t workspace_limit);
+// Why a request means no configuration at all.
+std::string means_nothing(const Problem&);
 
 }  // namespace convpin::graph

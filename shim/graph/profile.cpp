@@ -69,7 +69,7 @@ bool asked_for(const ProblemState& state, int algorithm) {
 // By its own name, or as the one of its algorithm's family that runs.
 bool asked_for(const Known& known, std::size_t cudnn_version, const EngineConfig& config) {
   const Rule* rule = known.state.rule;
-  if (!asks(rule) || !satisfies(known.state, cudnn_version, config)) return false;
+  if (!asks(rule) || !satisfies(known.state, cudnn_version, config, nullptr)) return false;
   const bool by_algorithm = std::any_of(rule->requests.begin(), rule->requests.end(),
                                         [](const Request& request) { return request.kind == Request::Kind::Algorithm; });
   return !by_algorithm || (known.running && *known.running == config);
@@ -290,13 +290,13 @@ void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
   }
   if (!library.cudnnGetStream || library.cudnnGetStream(handle, &stream) != CUDNN_STATUS_SUCCESS || !may_measure(*cuda, stream))
     return;
-  const MeasuringTurn turn;
-  if (turn.refusal() == MeasuringTurn::Refusal::Busy) return;
+  MeasuringTurn turn;
+  if (!turn.taken()) return;
   auto wanted = ProfileState::Wanted;
   if (!state.profile.compare_exchange_strong(wanted, ProfileState::Running)) return;
   std::vector<Candidate> candidates;
   try {
-    if (turn.refusal() == MeasuringTurn::Refusal::None) candidates = profile(*cuda, stream, caller, descriptor, plan, way);
+    if (turn.refused().empty()) candidates = profile(*cuda, stream, caller, descriptor, plan, way);
   } catch (...) {
     state.profile = ProfileState::Done;
     profile_done();
@@ -307,20 +307,23 @@ void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
   if (!candidates.empty()) report_profile(state, candidates, library);
 }
 
+std::string may_profile(const Library& library, const Target& target, const ConvolutionGraph& graph, const std::vector<Listed>& heuristics) {
+  const Driver* cuda = driver(library);
+  cudaStream_t stream = nullptr;
+  const auto by_value = [](const auto& input) { return input.by_value; };
+  if (heuristics.empty() || !graph.runnable || std::any_of(graph.inputs.begin(), graph.inputs.end(), by_value))
+    return "this graph can't be run on data of our own";
+  if (!target.handle || !cuda || !library.cudnnGetStream || library.cudnnGetStream(target.handle, &stream) || !may_measure(*cuda, stream))
+    return "it can't be timed now (no GPU, or a capture is under way)";
+  return {};
+}
+
 std::vector<Candidate> profile_on_own_data(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
                                            cudnnBackendDescriptor_t descriptor, const Target& target,
                                            const std::vector<Listed>& heuristics, std::string& why) {
   const Driver* cuda = driver(library);
   cudaStream_t stream = nullptr;
-  const auto by_value = [](const auto& input) { return input.by_value; };
-  if (heuristics.empty() || !graph.runnable || std::any_of(graph.inputs.begin(), graph.inputs.end(), by_value))
-    return why = "this graph can't be run on data of our own", std::vector<Candidate>();
-  if (!target.handle || !cuda || !library.cudnnGetStream || library.cudnnGetStream(target.handle, &stream) || !may_measure(*cuda, stream))
-    return why = "it can't be timed now (no GPU, or a capture is under way)", std::vector<Candidate>();
-  const MeasuringTurn turn;
-  if (turn.refusal() != MeasuringTurn::Refusal::None)
-    return why = turn.refusal() == MeasuringTurn::Refusal::Busy ? "another problem was being timed" : "the profile's budget is used up",
-           std::vector<Candidate>();
+  library.cudnnGetStream(target.handle, &stream);
   announce(state);
   const CudaScope scope(*cuda);
   Caller caller{library, target.handle, graph.problem.operation, {}, {}, {}};
@@ -334,7 +337,9 @@ std::vector<Candidate> profile_on_own_data(const Library& library, ProblemState&
   }
   for (const auto& output : graph.outputs) caller.ids.push_back(output.id), caller.pointers.push_back(nullptr);
   find_outputs(graph, caller);
-  const auto own = std::find_if(heuristics.begin(), heuristics.end(), [](const Listed& entry) { return !entry.down_converts; });
+  // Taken for the framework's own choice: frameworks drop what converts down, and what is denied is not given to them.
+  const auto own = std::find_if(heuristics.begin(), heuristics.end(),
+                                [&](const Listed& entry) { return !entry.down_converts && !denied(state, entry.config); });
   const Known known{state, (own == heuristics.end() ? heuristics.begin() : own)->config, std::nullopt, {}};
   const auto rows = rows_of(library, known, ProfileLevel::Engines, heuristics, engine_count(library, descriptor));
   auto candidates = measure_rows(*cuda, stream, {caller, target, descriptor, heuristics, known, rows, rule.allow}, graph);

@@ -14,8 +14,10 @@ namespace convpin::graph {
 void profile_plan(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, PlanNode&, const Way&,
                   cudnnBackendDescriptor_t variant_pack);
 
-// The profile that a policy decides by: every engine, on tensors of ours that hold random finite numbers. Empty where it
-// can't be made now; `why` then says so.
+// Why the graph can't be profiled on data of ours now; empty if it can.
+std::string may_profile(const Library&, const Target&, const ConvolutionGraph&, const std::vector<Listed>& heuristics);
+// The profile that a policy decides by: every engine, on tensors of ours that hold random finite numbers. In a MeasuringTurn,
+// and where may_profile has no objection. Empty where there is no memory for it; `why` then says so.
 std::vector<Candidate> profile_on_own_data(const Library&, ProblemState&, const Rule&, const ConvolutionGraph&,
                                            cudnnBackendDescriptor_t graph, const Target&, const std::vector<Listed>& heuristics,
                                            std::string& why);

@@ -56,7 +56,7 @@ PlanNode::Chosen choose(const Library& library, cudnnHandle_t handle, cudnnBacke
   ProblemState& state = *plan.state;
   PlanNode::Chosen chosen{rule, plan.standing, {}};
   const bool asked = asks(rule);
-  if (asked && satisfies(state, library.version, chosen.way->config)) return chosen;
+  if (asked && satisfies(state, library.version, *chosen.way)) return chosen;
   std::vector<EngineConfig> without_us = choices_without_us(plan);
   const bool stands = !without_us.empty() && without_us.front() == chosen.way->config;
   if (!asked && stands) return chosen;
@@ -95,7 +95,7 @@ const PlanNode::Chosen& chosen_for(const Library& library, cudnnHandle_t handle,
 std::string failure_of(const Library& library, PlanNode& plan, const PlanNode::Chosen& chosen) {
   ProblemState& state = *plan.state;
   if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
-  if (chosen.reason.empty() || satisfies(state, library.version, chosen.way->config)) return {};
+  if (chosen.reason.empty() || satisfies(state, library.version, *chosen.way)) return {};
   return failure_by_rule(state, chosen.reason);
 }
 
@@ -130,6 +130,16 @@ void note_refusal(PlanNode& plan, Way* instead_of, const std::string& why) {
     if (way) way->reported = false, way->look = true;
 }
 
+// The same; true where the rule makes that a failure.
+bool refused(PlanNode& plan, Way* instead_of, const std::string& why) {
+  note_refusal(plan, instead_of, why);
+  const std::string failure = failure_by_rule(*plan.state, why);
+  if (failure.empty()) return false;
+  std::lock_guard hold(plan.changing);
+  plan.failure = failure;
+  return true;
+}
+
 // A way of ours that failed: not again for the same rule.
 void give_up(PlanNode& plan, Way* way, const std::string& why) {
   std::lock_guard hold(plan.changing);
@@ -155,8 +165,8 @@ Way* reconsider(const Library& library, cudnnHandle_t handle, cudnnBackendDescri
   try {
     if (capturing(library, handle)) {
       Way* standing = plan.standing;
-      if (asks(rule_of(*plan.state)) && !satisfies(*plan.state, library.version, standing->config)) note_refusal(plan, nullptr, kCapturing);
-      return standing;
+      if (!asks(rule_of(*plan.state)) || satisfies(*plan.state, library.version, *standing)) return standing;
+      return refused(plan, nullptr, kCapturing) ? nullptr : standing;
     }
     std::lock_guard hold(plan.changing);
     const std::uint32_t now = rules_generation();
@@ -214,7 +224,7 @@ cudnnStatus_t run(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
       why = way->ran + " was run, and failed: " + words.text(*status);
       give_up(plan, way, why);
     }
-    note_refusal(plan, wanted, why);
+    if (refused(plan, wanted, why)) return fail(library, plan);
   } catch (...) {
     in_trouble("running another plan");
   }
@@ -222,9 +232,9 @@ cudnnStatus_t run(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
   return as_it_is();
 }
 
-void note_cuda_graph(PlanNode& plan, const Library& library) {
-  if (!rules_are_live() || !asks(rule_of(*plan.state)) || satisfies(*plan.state, library.version, plan.own().config)) return;
-  note_refusal(plan, nullptr, "the plan goes into a CUDA graph: the program's own does");
+bool refused_in_cuda_graph(PlanNode& plan, const Library& library) {
+  if (!asks(rule_of(*plan.state)) || satisfies(*plan.state, library.version, plan.own())) return false;
+  return refused(plan, nullptr, "the plan goes into a CUDA graph: the program's own does");
 }
 
 Way* replace_failed_pin(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t descriptor, PlanNode& plan) {

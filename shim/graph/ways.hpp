@@ -24,8 +24,8 @@ cudnnStatus_t fail(const Library&, PlanNode&) noexcept;
 cudnnStatus_t run(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, PlanNode&, cudnnBackendDescriptor_t variant_pack,
                   Way*& way) noexcept;
 
-// The program puts its plan into a CUDA graph: says so where the rules ask for another.
-void note_cuda_graph(PlanNode&, const Library&);
+// The program puts its plan into a CUDA graph: notes it where the rules ask for another. Whether they make that fail.
+bool refused_in_cuda_graph(PlanNode&, const Library&);
 
 // After a failed first execution of a pin's plan: builds the framework's own choice, in the workspace that the program
 // gave for the pin, and puts it into the pin's place. Not every framework turns to its next plan by itself. Null: there is none.

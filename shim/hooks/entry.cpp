@@ -20,10 +20,11 @@
 
 namespace convpin {
 
-const AtEnd at_end_hooks[3] = {
+const AtEnd at_end_hooks[4] = {
     {graph::flush_live_plans, nullptr, graph::renew_in_child},
     {legacy::flush_counts, nullptr, nullptr},
-    {nullptr, measuring_summary, renew_lock_in_child},
+    {nullptr, measuring_summary, renew_measuring_in_child},
+    {nullptr, nullptr, renew_lock_in_child},
 };
 
 namespace {

@@ -39,12 +39,21 @@ Candidate candidate_of(const Execution& e, ProblemState& state, int algorithm) {
   c.math_type = math_type(e.library, e.descriptors);
   c.status = CandidateStatus::Ok;
   c.workspace_bytes = needed(e.library, e.descriptors, algorithm, nullptr);
-  c.requested = asked_for(state, algorithm);
+  c.requested = asked_for(state, algorithm, c.math_type);
   c.framework_choice = algorithm == state.own_choice;
   return c;
 }
 
-Choice choice_of(const Library& library, ProblemState& state, int ran, std::size_t workspace_bytes) {
+std::string denial_of(const ProblemState& state, int algorithm) {
+  const Denial* denial = algorithm < 0 ? nullptr : denied_algorithm(state, algorithm);
+  return denial ? "algorithm " + denied_text(*denial) + " is denied by " + denial->source : "";
+}
+
+std::string too_small(std::size_t bytes) {
+  return "the program gave a workspace of " + std::to_string(bytes) + " bytes, and it needs more";
+}
+
+Choice choice_of(const Library& library, const Descriptors& d, ProblemState& state, int ran, std::size_t workspace_bytes) {
   Choice choice;
   choice.api = name_of(Api::Legacy);
   choice.ran = algorithm_text(library, state.problem.operation, ran);
@@ -53,17 +62,16 @@ Choice choice_of(const Library& library, ProblemState& state, int ran, std::size
   choice.rule = rule->label();
   if (!asks(state)) return choice;
   choice.requested = request_text(*rule);
-  if (asked_for(state, ran)) {
-    choice.kind = ChoiceKind::Set;
+  if (asked_for(state, ran, math_type(library, d))) {
+    choice.kind = left_to_framework(state) ? ChoiceKind::LeftAlone : ChoiceKind::Set;
     return choice;
   }
   std::lock_guard hold(state.lock);
-  if (rule->may_leave() && state.unsupported_reason.empty() && state.refused_reason.empty()) return choice;
+  if (rule->leaves_at_last() && state.unsupported_reason.empty() && state.refused_reason.empty()) return choice;
   choice.kind = state.unsupported_reason.empty() ? ChoiceKind::Refused : ChoiceKind::Unsupported;
   choice.reason = !state.unsupported_reason.empty() ? state.unsupported_reason
                   : !state.refused_reason.empty()   ? state.refused_reason
-                                                    : "the program gave a workspace of " + std::to_string(workspace_bytes) +
-                                                          " bytes, and it needs more";
+                                                    : too_small(workspace_bytes);
   return choice;
 }
 
@@ -89,9 +97,8 @@ std::optional<cudnnStatus_t> run_live(const Execution& e, ProblemState& state, c
 }
 
 // The pinned algorithm where it can run: the net for programs with a fixed algorithm. Nothing: the program's own is to run.
-std::optional<cudnnStatus_t> run_pin(const Execution& e, ProblemState& state, const Pin& pin) {
+std::optional<cudnnStatus_t> run_pin(const Execution& e, ProblemState& state, const Pin& pin, std::string& why) {
   if (rules_are_live()) {
-    std::string why;
     const auto status = run_live(e, state, pin, why);
     if (status) return status;
     std::lock_guard hold(state.lock);
@@ -99,7 +106,7 @@ std::optional<cudnnStatus_t> run_pin(const Execution& e, ProblemState& state, co
     state.refused_reason = why;
     return std::nullopt;
   }
-  if (static_cast<std::size_t>(pin.workspace_bytes) > e.workspace_bytes) return std::nullopt;
+  if (static_cast<std::size_t>(pin.workspace_bytes) > e.workspace_bytes) return why = too_small(e.workspace_bytes), std::nullopt;
   return run(e, state, pin.algorithm, e.workspace, e.workspace_bytes);
 }
 
@@ -107,7 +114,8 @@ std::optional<cudnnStatus_t> run_pin(const Execution& e, ProblemState& state, co
 // own choice is right.
 std::optional<Pin> choice_without_us(const Execution& e, ProblemState& state) {
   const int own = state.own_choice;
-  if (!rules_are_live() || own < 0 || own == e.algorithm || state.offered != e.algorithm || asked_for(state, e.algorithm)) return std::nullopt;
+  if (!rules_are_live() || own < 0 || own == e.algorithm || state.offered != e.algorithm || asked_for(state, e.algorithm, math_type(e.library, e.descriptors)))
+    return std::nullopt;
   const auto bytes = needed(e.library, e.descriptors, own, nullptr);
   return bytes ? std::optional(Pin{own, *bytes}) : std::nullopt;
 }
@@ -117,15 +125,21 @@ cudnnStatus_t run_chosen(const Execution& e, ProblemState& state, int& ran) {
   const auto asked = pin_for(e.library, e.descriptors, state);
   const auto pin = asked ? asked : choice_without_us(e, state);
   if (pin && pin->algorithm != e.algorithm) {
-    const ReasonScope words(e.library);
-    const auto status = run_pin(e, state, *pin);
-    if (status && *status == CUDNN_STATUS_SUCCESS) return ran = pin->algorithm, *status;
-    if (status) {
-      std::lock_guard hold(state.lock);
-      state.refused_reason = words.text(*status);
-      state.unsupported_reason = state.refused_reason;
-      refuse_pin(state, *pin);
+    std::string why;
+    {
+      const ReasonScope words(e.library);
+      const auto status = run_pin(e, state, *pin, why);
+      if (status && *status == CUDNN_STATUS_SUCCESS) return ran = pin->algorithm, *status;
+      if (status) {
+        why = words.text(*status);
+        std::lock_guard hold(state.lock);
+        state.refused_reason = state.unsupported_reason = why;
+        refuse_pin(state, *pin);
+      }
     }
+    why = asked ? failure_by_rule(state, why) : "";
+    if (why.empty()) why = denial_of(state, e.algorithm);
+    if (!why.empty()) return say_failure(state, why), e.library.not_supported();
   }
   const cudnnStatus_t status = run(e, state, ran, e.workspace, e.workspace_bytes);
   if (status != CUDNN_STATUS_SUCCESS && asked && ran == asked->algorithm && e.library.cudnnGetErrorString) {
@@ -145,11 +159,9 @@ std::string failure_of(const Library& library, const Descriptors& d, ProblemStat
       std::lock_guard hold(state.lock);
       reason = state.unsupported_reason;
     }
-    return failure_by_rule(state, reason);
+    if (!reason.empty()) return failure_by_rule(state, reason);  // else the framework's own choice is right
   }
-  const Denial* denial = algorithm < 0 ? nullptr : denied_algorithm(state, algorithm);
-  if (!denial || pin_for(library, d, state)) return {};
-  return "algorithm " + denied_text(*denial) + " is denied by " + denial->source;
+  return pin_for(library, d, state) ? "" : denial_of(state, algorithm);
 }
 
 // Only a few settings can make a convolution fail: not to be looked at in each call otherwise.
@@ -183,7 +195,7 @@ void after_execute(const Execution& e, ProblemState& state, int ran) {
     return;
   }
   state.seen |= 1u << ran;
-  report_choice(state, choice_of(e.library, state, ran, e.workspace_bytes), candidate_of(e, state, ran), e.library);
+  report_choice(state, choice_of(e.library, e.descriptors, state, ran, e.workspace_bytes), candidate_of(e, state, ran), e.library);
 }
 
 cudnnStatus_t fail_for_settings(const Library& library) noexcept {
@@ -238,7 +250,9 @@ bool ok(const Perf& result) { return result.status == CUDNN_STATUS_SUCCESS; }
 // The pinned algorithm's own entries first, in the real list's order; behind them the rest, which a program turns to
 // where the pin's workspace does not fit. What is denied is not in it.
 void pins_first(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
+  const bool any = std::any_of(results.begin(), results.end(), ok);
   std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
+  if (any && std::none_of(results.begin(), results.end(), ok)) say_all_denied(state);
   const auto pin = pin_for(library, d, state);
   state.offered = -1;
   if (!pin) return;  // it has said why
@@ -246,6 +260,10 @@ void pins_first(const Library& library, const Descriptors& d, ProblemState& stat
   const auto first = std::stable_partition(results.begin(), results.end(), [&](const auto& result) {
     return result.algo == pin->algorithm && ok(result) && (limit < 0 || static_cast<std::int64_t>(result.memory) <= limit);
   });
+  // cuDNN's answer may ask for less than its own workspace query does, and than the call takes (9.19: algorithm 1 with a
+  // depthwise fp16 NHWC filter gives 0 and 1294 bytes, and fails with 0).
+  for (auto result = results.begin(); result != first; ++result)
+    result->memory = std::max(result->memory, static_cast<std::size_t>(pin->workspace_bytes));
   std::string reason;
   if (first != results.begin()) state.offered = pin->algorithm;
   if (first == results.begin())
@@ -298,7 +316,8 @@ std::optional<cudnnStatus_t> query(const Library& library, const Descriptors& d,
     for (const auto& result : all) got.push_back(candidate_of(d.operation, result));
     announce(state);
     record(query_record(state.id, q.function, got));
-    if (const auto first = std::find_if(all.begin(), all.end(), ok); first != all.end()) state.own_choice = first->algo;
+    const auto allowed = [&](const Perf& result) { return ok(result) && !denied_algorithm(state, result.algo); };
+    if (const auto first = std::find_if(all.begin(), all.end(), allowed); first != all.end()) state.own_choice = first->algo;
     if (fails(library, d, state, -1)) return library.not_supported();
     pins_first(library, d, state, all);
     *returned = std::min(requested, static_cast<int>(all.size()));

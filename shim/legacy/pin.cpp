@@ -23,11 +23,14 @@ bool names(const Rule& rule, int algorithm) {
   });
 }
 
-// The algorithms to try, in order; `reason` where there are none.
-std::vector<int> wanted(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule, std::string& reason) {
+// The algorithms to try, in order; `reason` where there are none. Nothing: it can't be told now.
+std::optional<std::vector<int>> wanted(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule,
+                                       std::string& reason) {
   std::vector<int> out;
   if (rule.policy != PolicyKind::None) {
-    for (const Candidate& c : decided_by_policy(library, d, state, rule, reason)) out.push_back(c.algorithm);
+    const auto decided = decided_by_policy(library, d, state, rule, reason);
+    if (!decided) return std::nullopt;
+    for (const Candidate& c : *decided) out.push_back(c.algorithm);
     return out;
   }
   for (const Request& request : rule.requests)
@@ -36,14 +39,19 @@ std::vector<int> wanted(const Library& library, const Descriptors& d, ProblemSta
   return out;
 }
 
+// What the rule requires and this algorithm lacks.
+std::string lacks(const Rule& rule, Operation operation, int algorithm, int math_type) {
+  Candidate candidate;
+  candidate.operation = operation;
+  candidate.algorithm = algorithm;
+  candidate.math_type = math_type;
+  return unmet(candidate, rule.require);
+}
+
 // Why this algorithm can't be the pin; empty, with its workspace, if it can.
 std::string refusal(const Library& library, const Descriptors& d, const ProblemState& state, const Rule& rule, int algorithm, std::int64_t& bytes) {
   if (const Denial* denial = denied_algorithm(state, algorithm)) return "it is denied by " + denial->source;
-  Candidate candidate;
-  candidate.operation = d.operation;
-  candidate.algorithm = algorithm;
-  candidate.math_type = math_type(library, d);
-  if (std::string against = unmet(candidate, rule.require); !against.empty()) return against;
+  if (std::string against = lacks(rule, d.operation, algorithm, math_type(library, d)); !against.empty()) return against;
   const auto need = needed(library, d, algorithm, nullptr);
   if (!need) {
     std::string reason;
@@ -63,13 +71,13 @@ bool asks(ProblemState& state) {
   return rule && (rule->policy != PolicyKind::None || rule->request());
 }
 
-bool asked_for(ProblemState& state, int algorithm) {
+bool asked_for(ProblemState& state, int algorithm, int math_type) {
   const Rule* rule = rule_of(state);
   if (!rule) return false;
-  if (rule->policy == PolicyKind::None) return names(*rule, algorithm);
+  if (rule->policy == PolicyKind::None) return (names(*rule, algorithm) && lacks(*rule, state.problem.operation, algorithm, math_type).empty()) || left_to_framework(state);
   std::lock_guard hold(state.lock);
   if (state.decided_for != rule) return false;
-  if (state.decided.empty()) return state.decided_met && algorithm == state.own_choice;
+  if (state.decided.empty()) return state.decided_met;  // the framework's own choice is what the policy leaves
   return std::any_of(state.decided.begin(), state.decided.end(), [&](const Candidate& c) { return c.algorithm == algorithm; });
 }
 
@@ -114,19 +122,24 @@ std::optional<Pin> pin_for(const Library& library, const Descriptors& d, Problem
     if (cached & kRefused) return std::nullopt;
     return Pin{static_cast<int>(cached >> kAlgorithmShift & 15), static_cast<std::int64_t>(cached & kBytes)};
   }
-  std::string reason;
-  std::int64_t bytes = 0;
-  for (const int algorithm : wanted(library, d, state, *rule, reason)) {
-    reason = refusal(library, d, state, *rule, algorithm, bytes);
-    if (!reason.empty()) continue;
-    state.pin_workspace = key | static_cast<std::uint64_t>(algorithm) << kAlgorithmShift | (static_cast<std::uint64_t>(bytes) & kBytes);
-    return Pin{algorithm, bytes};
+  std::string reasons;
+  const auto algorithms_to_try = wanted(library, d, state, *rule, reasons);
+  for (const int algorithm : algorithms_to_try.value_or(std::vector<int>())) {
+    std::int64_t bytes = 0;
+    const std::string reason = refusal(library, d, state, *rule, algorithm, bytes);
+    if (reason.empty()) {
+      state.pin_workspace = key | static_cast<std::uint64_t>(algorithm) << kAlgorithmShift | (static_cast<std::uint64_t>(bytes) & kBytes);
+      return Pin{algorithm, bytes};
+    }
+    reasons += (reasons.empty() ? "" : "; ") + reason;
   }
+  const bool leave = rule->leaves_at_last();
+  state.left_for = leave ? rule : nullptr;
   {
     std::lock_guard hold(state.lock);
-    state.unsupported_reason = rule->may_leave() ? "" : reason;
+    state.unsupported_reason = leave ? "" : reasons;
   }
-  state.pin_workspace = key | kRefused;
+  if (algorithms_to_try) state.pin_workspace = key | kRefused;
   return std::nullopt;
 }
 

@@ -20,7 +20,7 @@ std::optional<Pin> pin_for(const Library&, const Descriptors&, ProblemState&);
 void refuse_pin(ProblemState&, const Pin&);   // it failed: not again at each call
 
 bool asks(ProblemState&);                        // whether a rule asks for anything but the framework's own choice
-bool asked_for(ProblemState&, int algorithm);    // whether that is what it asks for
+bool asked_for(ProblemState&, int algorithm, int math_type);    // whether that is what it asks for
 
 // Bytes that an algorithm needs here, or nothing where cuDNN refuses it; `reason` then says why.
 std::optional<std::int64_t> needed(const Library&, const Descriptors&, int algorithm, std::string* reason);

@@ -18,15 +18,20 @@ bool reads_output(const Problem& problem, const void* beta) {
   return problem.compute == DataType::Double ? *static_cast<const double*>(beta) != 0 : *static_cast<const float*>(beta) != 0;
 }
 
-Attempt attempt_of(const Execution& e, ProblemState& state, int algorithm, int ran) {
+Attempt attempt_of(const Execution& e, ProblemState& state, int algorithm, int own, int ran) {
   Attempt attempt;
   Candidate& c = attempt.candidate;
   c.operation = state.problem.operation;
   c.algorithm = algorithm;
-  c.framework_choice = algorithm == state.own_choice;
+  c.framework_choice = algorithm == own;
   c.running = algorithm == ran;
-  c.requested = asked_for(state, algorithm);
   c.math_type = math_type(e.library, e.descriptors);
+  c.requested = asked_for(state, algorithm, c.math_type);
+  if (const Denial* denial = denied_algorithm(state, algorithm)) {
+    c.status = CandidateStatus::Unsupported;
+    c.reason = "denied by " + denial->source;
+    return attempt;
+  }
   const ReasonScope words(e.library);
   std::size_t bytes = 0;
   const auto status = workspace_of(e.library, e.descriptors, algorithm, &bytes);
@@ -43,19 +48,20 @@ Attempt attempt_of(const Execution& e, ProblemState& state, int algorithm, int r
   return attempt;
 }
 
-std::vector<Candidate> measure_algorithms(const Driver& driver, CUstream stream, const Execution& e, ProblemState& state, int ran) {
+// `own`: the framework's own choice, -1 unknown; `ran`: what runs, -1 where nothing does yet.
+std::vector<Candidate> measure_algorithms(const Driver& driver, CUstream stream, const Execution& e, ProblemState& state, int own, int ran) {
   announce(state);
   ReasonScope words(e.library, Listen::Yes);
   Subject subject;
   subject.stream = stream;
   subject.outputs = {{bytes_of(written(state.problem)), written(state.problem).type, reads_output(state.problem, e.beta)}};
   std::vector<int> order;  // the framework's own choice first: the others are compared with it
-  if (state.own_choice >= 0) order.push_back(state.own_choice);
-  if (ran >= 0 && ran != state.own_choice) order.push_back(ran);
+  if (own >= 0) order.push_back(own);
+  if (ran >= 0 && ran != own) order.push_back(ran);
   for (const Algorithm& a : algorithms(state.problem.operation, e.library.version))
     if (std::find(order.begin(), order.end(), a.number) == order.end()) order.push_back(a.number);
   for (int algorithm : order)
-    subject.attempts.push_back([&, algorithm] { return attempt_of(e, state, algorithm, ran); });
+    subject.attempts.push_back([&, algorithm] { return attempt_of(e, state, algorithm, own, ran); });
   subject.about_to_try = [&](const Candidate& c) {
     words.forget();
     record(try_record(state.id, c));
@@ -87,17 +93,31 @@ cudnnStatus_t call_directly(const Library& library, const Descriptors& d, const 
   return library.not_supported();
 }
 
-std::vector<Candidate> profile_on_own_data(const Library& library, const Descriptors& d, ProblemState& state, std::string& why) {
+// The first of cuDNN's recommendations that is not denied, -1 for none: what a framework most likely runs by itself.
+int recommended(const Library& library, const Descriptors& d, const ProblemState& state) {
+  constexpr int kMost = 32;
+  const auto first = [&](auto* real, auto a, auto b, auto c, auto result) {
+    decltype(result) results[kMost];
+    int count = 0;
+    if (!real || real(d.handle, a, b, d.convolution, c, kMost, &count, results)) return -1;
+    for (int i = 0; i < count; ++i)
+      if (results[i].status == CUDNN_STATUS_SUCCESS && !denied_algorithm(state, results[i].algo)) return static_cast<int>(results[i].algo);
+    return -1;
+  };
+  const ReasonScope quiet(library);
+  switch (d.operation) {
+    case Operation::Forward: return first(library.cudnnGetConvolutionForwardAlgorithm_v7, d.x, d.w, d.y, cudnnConvolutionFwdAlgoPerf_t{});
+    case Operation::BackwardData:
+      return first(library.cudnnGetConvolutionBackwardDataAlgorithm_v7, d.w, d.y, d.x, cudnnConvolutionBwdDataAlgoPerf_t{});
+    case Operation::BackwardFilter:
+      return first(library.cudnnGetConvolutionBackwardFilterAlgorithm_v7, d.x, d.y, d.w, cudnnConvolutionBwdFilterAlgoPerf_t{});
+  }
+  return -1;
+}
+
+std::vector<Candidate> profile_on_own_data(const Library& library, const Driver* cuda, CUstream stream, const Descriptors& d,
+                                           ProblemState& state, std::string& why) {
   const Problem& p = state.problem;
-  const Driver* cuda = driver(library);
-  cudaStream_t stream = nullptr;
-  if (p.fused_count > 0) return why = "a call with operations fused to the convolution isn't timed for a policy", std::vector<Candidate>();
-  if (!cuda || !library.cudnnGetStream || library.cudnnGetStream(d.handle, &stream) || !may_measure(*cuda, stream))
-    return why = "it can't be timed now (no GPU, or a capture is under way)", std::vector<Candidate>();
-  const MeasuringTurn turn;
-  if (turn.refusal() != MeasuringTurn::Refusal::None)
-    return why = turn.refusal() == MeasuringTurn::Refusal::Busy ? "another problem was being timed" : "the profile's budget is used up",
-           std::vector<Candidate>();
   const CudaScope scope(*cuda);
   std::vector<Buffer> data;
   void* at[3] = {};
@@ -112,7 +132,9 @@ std::vector<Candidate> profile_on_own_data(const Library& library, const Descrip
   const Run run = [&](int algorithm, void* workspace, std::size_t bytes, const void*, void* out) {
     return call_directly(library, d, p, algorithm, at[0], at[1], at[2], workspace, bytes, out);
   };
-  auto candidates = measure_algorithms(*cuda, stream, {library, d, -1, nullptr, 0, nullptr, nullptr, run}, state, -1);
+  // A program with a fixed algorithm has not shown it yet when it asks for its workspace.
+  const int own = state.own_choice >= 0 ? state.own_choice.load() : recommended(library, d, state);
+  auto candidates = measure_algorithms(*cuda, stream, {library, d, -1, nullptr, 0, nullptr, nullptr, run}, state, own, -1);
   report_profile(state, candidates, library);
   auto waiting = ProfileState::Wanted;
   if (state.profile.compare_exchange_strong(waiting, ProfileState::Done)) profile_done();
@@ -128,39 +150,53 @@ void profile(const Execution& e, ProblemState& state, int ran) {
   if (!cuda || !library.cudnnGetStream || library.cudnnGetStream(e.descriptors.handle, &stream) != CUDNN_STATUS_SUCCESS ||
       !may_measure(*cuda, stream))
     return;
-  const MeasuringTurn turn;
-  if (turn.refusal() == MeasuringTurn::Refusal::Busy) return;
+  MeasuringTurn turn;
+  if (!turn.taken()) return;
   auto wanted = ProfileState::Wanted;
   if (!state.profile.compare_exchange_strong(wanted, ProfileState::Done)) return;
   profile_done();
-  if (turn.refusal() != MeasuringTurn::Refusal::None) return;
-
-  report_profile(state, measure_algorithms(*cuda, stream, e, state, ran), library);
+  if (turn.refused().empty()) report_profile(state, measure_algorithms(*cuda, stream, e, state, state.own_choice, ran), library);
 }
 
-std::vector<Candidate> decided_by_policy(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule, std::string& reason) {
+namespace {
+
+// What the rule's policy took before.
+std::optional<std::vector<Candidate>> remembered(ProblemState& state, const Rule& rule, std::string& reason) {
+  std::lock_guard hold(state.lock);
+  if (state.decided_for != &rule) return std::nullopt;
+  if (!state.decided_met) reason = state.decided_reason;
+  return state.decided;
+}
+
+}  // namespace
+
+std::optional<std::vector<Candidate>> decided_by_policy(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule, std::string& reason) {
+  using None = std::vector<Candidate>;
   reason = policy_refused(rule);
-  if (!reason.empty()) return {};
-  {
-    std::lock_guard hold(state.lock);
-    if (state.decided_for == &rule) {
-      if (!state.decided_met) reason = state.decided_reason;
-      return state.decided;
-    }
-  }
-  const auto profiled = profile_on_own_data(library, d, state, reason);
-  if (profiled.empty()) return {};
+  if (!reason.empty()) return None();
+  if (auto known = remembered(state, rule, reason)) return known;
+  if (state.problem.fused_count > 0) return reason = "a call with operations fused to the convolution isn't timed for a policy", None();
+  const Driver* cuda = driver(library);
+  cudaStream_t stream = nullptr;
+  if (!cuda || !library.cudnnGetStream || library.cudnnGetStream(d.handle, &stream) || !may_measure(*cuda, stream))
+    return reason = "it can't be timed now (no GPU, or a capture is under way)", std::nullopt;
+  MeasuringTurn turn(MeasuringTurn::Wait::Yes);
+  if (auto known = remembered(state, rule, reason)) return known;  // another thread's work, meanwhile
+  if (reason = turn.refused(); !reason.empty()) return None();
+  const auto profiled = profile_on_own_data(library, cuda, stream, d, state, reason);
+  if (profiled.empty()) return None();
   Rule limited = rule;
   if (const std::int64_t limit = workspace_limit_of(&rule); limit >= 0) limited.workspace_limit = limit;
   const Ranking ranking = rank(profiled, limited);
-  std::lock_guard hold(state.lock);
-  state.decided.clear();
-  for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
-  state.decided_reason = ranking.reason;
-  state.decided_met = ranking.met;
-  state.decided_for = &rule;
-  if (!ranking.met) reason = ranking.reason;
-  return state.decided;
+  {
+    std::lock_guard hold(state.lock);
+    state.decided.clear();
+    for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
+    state.decided_reason = ranking.reason;
+    state.decided_met = ranking.met;
+    state.decided_for = &rule;
+  }
+  return remembered(state, rule, reason);
 }
 
 }  // namespace convpin::legacy

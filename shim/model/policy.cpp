@@ -60,7 +60,7 @@ std::string against(const Candidate& c, const Rule& rule) {
 
 // What the policy looks at: less is better.
 std::optional<double> cost_of(const Candidate& c, PolicyKind policy) {
-  if (c.status != CandidateStatus::Ok) return std::nullopt;
+  if (c.status != CandidateStatus::Ok && c.status != CandidateStatus::TooSlow) return std::nullopt;  // too slow: it ran, once
   if (policy == PolicyKind::Fastest) return c.time_ms && std::isfinite(*c.time_ms) ? c.time_ms : std::nullopt;
   if (!c.workspace_bytes) return std::nullopt;
   return static_cast<double>(*c.workspace_bytes);

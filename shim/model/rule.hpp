@@ -49,13 +49,13 @@ struct Rule {
   Flags allow;                                   // for a policy
   double min_gain = 0.02;                        // for a policy: a fraction of what the framework's own choice costs
 
+  // Whether its list ends with the framework's own choice, after others.
+  bool leaves_at_last() const { return requests.size() > 1 && requests.back().kind == Request::Kind::FrameworkChoice; }
   const std::string& label() const { return name.empty() ? source : name; }
   // The first thing that it names; null for a policy and for the framework's own choice.
   const Request* request() const {
     return requests.empty() || requests.front().kind == Request::Kind::FrameworkChoice ? nullptr : &requests.front();
   }
-  // Where nothing that it names is possible, the framework's own choice is what it asks for.
-  bool may_leave() const { return !requests.empty() && requests.back().kind == Request::Kind::FrameworkChoice; }
 };
 
 // The first rule that matches, or null. A rule for the framework's own choice ends the search (and is returned).

@@ -67,6 +67,11 @@ void set_live_rules(const LiveRules& lists) {
 
 bool rules_are_live() noexcept { return live.load(std::memory_order_relaxed) != nullptr; }
 
+bool left_to_framework(ProblemState& state) {
+  const Rule* rule = rule_of(state);
+  return rule && rule->leaves_at_last() && state.left_for.load(std::memory_order_relaxed) == rule;
+}
+
 void renew_rules_in_child() noexcept { new (&live_lock) std::mutex; }
 
 const Denial* denied(const ProblemState& state, const EngineConfig& config) {
@@ -92,8 +97,18 @@ std::string failure_by_rule(ProblemState& state, const std::string& reason) {
 void say_failure(ProblemState& state, const std::string& why) noexcept {
   try {
     set_last_error("convpin: " + why);
+    if (rule_of(state)) state.choice = ChoiceKind::Unsupported;
     if (state.failure_said.exchange(true)) return;
     say("convpin: error: " + to_text(state.problem) + ": " + why + ": this convolution fails\n");
+  } catch (...) {
+  }
+}
+
+void say_all_denied(ProblemState& state) noexcept {
+  try {
+    set_last_error("convpin: all that cuDNN offers is denied");
+    if (state.denial_said.exchange(true)) return;
+    say("convpin: warning: " + to_text(state.problem) + ": all that cuDNN's list offers is denied, so the program is given nothing of it\n");
   } catch (...) {
   }
 }

@@ -27,6 +27,9 @@ void set_live_rules(const LiveRules&);
 bool rules_are_live() noexcept;
 void renew_rules_in_child() noexcept;   // after fork
 
+// Whether nothing of the rule's list is possible here but its last, the framework's own choice (found out under these rules).
+bool left_to_framework(ProblemState&);
+
 // What the settings deny here; null: nothing.
 const Denial* denied(const ProblemState&, const EngineConfig&);
 const Denial* denied_algorithm(const ProblemState&, int algorithm);
@@ -37,6 +40,8 @@ std::string failure_by_miss(ProblemState&);
 std::string failure_by_rule(ProblemState&, const std::string& reason);
 // Says a failure once for the problem, and leaves it for cudnnGetLastErrorString.
 void say_failure(ProblemState&, const std::string& why) noexcept;
+// The same where denials leave nothing of cuDNN's own list, so that the program is given none.
+void say_all_denied(ProblemState&) noexcept;
 
 // The largest workspace in bytes that the rule's pins may need; -1: no limit.
 std::int64_t workspace_limit_of(const Rule*);

@@ -70,7 +70,7 @@ bool note_unknown_variables(Settings& settings) {
 #define CONVPIN_SETTING(member, type, fallback, env, toml, doc) env,
 #include "config/settings.def"
 #undef CONVPIN_SETTING
-      "CONVPIN_LIBRARY",  // of our own scripts
+      "CONVPIN_LIBRARY", "CONVPIN_CALLERS",  // of our own scripts
   };
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string_view name(*entry, std::strcspn(*entry, "="));

@@ -36,7 +36,7 @@ struct ProblemState {
   std::atomic<ProfileState> profile{ProfileState::NotWanted};
   std::atomic<std::uint64_t> calls{0};
   std::atomic<ChoiceKind> choice{ChoiceKind::LeftAlone};
-  std::atomic<bool> failure_said{false};
+  std::atomic<bool> failure_said{false}, denial_said{false};
   std::atomic<bool> announced{false};         // its problem record is in this process's log
   ProblemState* next_in_bucket = nullptr;
 
@@ -50,6 +50,11 @@ struct ProblemState {
   NvtxTexts ranges_of[kAlgorithms];
 
   std::array<std::atomic<const Label*>, 64> labels{};  // of the modules that ran it, filled from the front
+
+  std::atomic<const Rule*> left_for{nullptr};  // the rule whose list came to its last here: the framework's own choice
+  // Graph API: plans that are what the rule asks for, also those that are gone after they ran.
+  std::atomic<int> pinned_plans{0};
+  std::atomic<const Rule*> undone_for{nullptr};  // the rule for which programs' own configurations are not replaced any more
 
   std::mutex lock;                            // guards what follows
   struct Ran {                                // one way it ran in this process
@@ -113,7 +118,7 @@ struct AtEnd {
   std::string (*summary)() = nullptr;         // a line of its own
   void (*renew)() noexcept = nullptr;         // in a forked child
 };
-extern const AtEnd at_end_hooks[3];           // shim/hooks/entry.cpp
+extern const AtEnd at_end_hooks[4];           // shim/hooks/entry.cpp
 // Says `candidates` as a table (the first three problems) or as a line, and logs them.
 void report_profile(ProblemState&, const std::vector<Candidate>& candidates, const Library&);
 

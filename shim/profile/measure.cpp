@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <utility>
 
 #include "shim/model/record.hpp"
@@ -21,7 +23,7 @@ constexpr double kHopeless = 10.0;      // times the best so far
 
 using Clock = std::chrono::steady_clock;
 
-std::atomic<bool> busy{false};
+std::timed_mutex place;
 std::atomic<int> problems{0}, problems_cut{0}, candidates_cut{0}, candidates_too_large{0};
 std::atomic<std::int64_t> spent_us{0};
 
@@ -177,28 +179,33 @@ bool may_measure(const Driver& driver, CUstream stream) noexcept {
   return driver.is_capturing(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-MeasuringTurn::MeasuringTurn() : refusal_(Refusal::None) {
-  if (busy.exchange(true)) {
-    refusal_ = Refusal::Busy;
-    return;
-  }
-  turn_began = Clock::now();
-  if (problems >= kMostProblems) refusal_ = Refusal::TooMany;
-  if (spent_seconds() > runtime().settings.profile_budget_s) refusal_ = Refusal::Budget;
-  if (refusal_ == Refusal::None)
+// Not without end: whoever measures waits for the GPU, which may wait for what this thread is to launch.
+MeasuringTurn::MeasuringTurn(Wait wait)
+    : taken_(wait == Wait::Yes ? place.try_lock_for(std::chrono::duration<double>(runtime().settings.profile_budget_s)) : place.try_lock()) {}
+
+std::string MeasuringTurn::refused() {
+  if (!taken_) return "another problem was being timed";
+  const double budget = runtime().settings.profile_budget_s;
+  const bool spent = spent_seconds() > budget;
+  if (!spent && problems < kMostProblems) {
+    turn_began = Clock::now();
+    begun_ = true;
     ++problems;
-  else if (problems_cut++ == 0)
-    say(refusal_ == Refusal::Budget
-            ? "convpin: the profile's budget of " + four_digits(runtime().settings.profile_budget_s) +
-                  " s is used up: further problems run without a profile (profile.budget sets it)\n"
-            : "convpin: " + std::to_string(kMostProblems) + " problems are profiled: further ones run without a profile\n");
+    return {};
+  }
+  if (problems_cut++ == 0)
+    say(spent ? "convpin: the profile's budget of " + four_digits(budget) +
+                    " s is used up: further problems run without a profile (profile.budget sets it)\n"
+              : "convpin: " + std::to_string(kMostProblems) + " problems are profiled: further ones run without a profile\n");
+  return spent ? "the profile's budget is used up" : std::to_string(kMostProblems) + " problems are profiled already";
 }
 
 MeasuringTurn::~MeasuringTurn() {
-  if (refusal_ == Refusal::Busy) return;
-  spent_us += std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - turn_began).count();
-  busy = false;
+  if (begun_) spent_us += std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - turn_began).count();
+  if (taken_) place.unlock();
 }
+
+void renew_measuring_in_child() noexcept { new (&place) std::timed_mutex; }
 
 std::vector<Candidate> measure(const Driver& driver, const Subject& subject) {
   const CudaScope scope(driver);

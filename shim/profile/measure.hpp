@@ -43,17 +43,23 @@ struct Subject {
 // "no" counts as capturing.
 bool may_measure(const Driver&, CUstream stream) noexcept;
 
-// Takes the one place to measure in this process, or says that there is none now.
+// The one place to measure in this process.
 class MeasuringTurn {
  public:
-  enum class Refusal { None, Busy, Budget, TooMany };
-  MeasuringTurn();
+  enum class Wait : bool { No, Yes };   // Yes: while another problem is measured, for at most the profile's budget
+  explicit MeasuringTurn(Wait = Wait::No);
   ~MeasuringTurn();
-  Refusal refusal() const { return refusal_; }
+  MeasuringTurn(const MeasuringTurn&) = delete;
+  MeasuringTurn& operator=(const MeasuringTurn&) = delete;
+  bool taken() const { return taken_; }
+  // Why nothing may be measured, empty if it may: asked once, right before. It counts the problem.
+  std::string refused();
 
  private:
-  Refusal refusal_;
+  const bool taken_;
+  bool begun_ = false;
 };
+void renew_measuring_in_child() noexcept;   // after fork
 
 // Runs all attempts. Inside the turn's budget: what comes after its end is Skipped. Never throws for a CUDA failure;
 // the candidate says it.

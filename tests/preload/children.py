@@ -183,7 +183,7 @@ class Case(unittest.TestCase):
     def assert_set(self, child, runs=None):
         """The request is in force: the log says so, and everything that the stand-in executed is it."""
         self.assertEqual(set(child.choices()), {"set"}, child.stderr)
-        self.assertRegex(child.stderr, r"convpin: requested forward .* is set")
+        self.assertRegex(child.stderr, r"convpin: requested .* is set\n")
         self.assertEqual(child.warnings(), [])
         self.assertTrue(child.trace)
         if runs:

@@ -138,14 +138,16 @@ TEST(Policy, LeastMemory) {
 }
 
 TEST(Policy, WhatDidNotRunIsNoCandidate) {
-  for (const auto status : {CandidateStatus::Unsupported, CandidateStatus::NoMemory, CandidateStatus::TooSlow,
-                            CandidateStatus::Skipped}) {
+  for (const auto status : {CandidateStatus::Unsupported, CandidateStatus::NoMemory, CandidateStatus::Skipped}) {
     Candidate c = engine(2, 0.1);
     c.status = status;
     EXPECT_EQ(best({own(engine(1, 1.0)), c}, kFastest), Engines{});
     EXPECT_EQ(rank({c}, kFastest).reason, "no candidate could be measured");
     EXPECT_FALSE(rank({c}, kFastest).met);
   }
+  Candidate slow = engine(2, 20.0);  // next to one that the rule has no use for
+  slow.status = CandidateStatus::TooSlow;
+  EXPECT_EQ(best({slow}, kFastest), Engines{2});
   Candidate untimed = engine(2, 0.1);
   untimed.time_ms.reset();
   EXPECT_EQ(best({own(engine(1, 1.0)), untimed}, kFastest), Engines{});

@@ -197,6 +197,11 @@ Parsed<Outcome> fastest_that_runs(const Descriptor& graph, const Workload& load,
 }  // namespace
 
 Parsed<Outcome> run_graph(const Workload& load, const Options& options, cudnnHandle_t handle) {
+  if (!options.plan_json.empty()) {
+    Plan plan = restore_plan(options.plan_json, {handle});
+    return plan.descriptor.ok() ? run_plan(load, options, handle, plan)
+                                : Parsed<Outcome>::fail(plan.descriptor.error());
+  }
   const ConvGraph g = build_conv_graph(load.problem(), options.beta, handle);
   if (!g.graph.ok()) return Parsed<Outcome>::fail(g.graph.error());
   return options.benchmark ? fastest_that_runs(g.graph, load, options, handle)

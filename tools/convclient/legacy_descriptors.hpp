@@ -40,7 +40,7 @@ struct Descriptors {
   explicit Descriptors(const convpin::Problem& p, int math) {
     make_tensor(x, p.x);
     make_tensor(y, p.y);
-    make_filter(p.w);
+    make_filter(p);
     make_convolution(p, math);
     if (p.fused_count > 0) make_bias_and_relu(p);
   }
@@ -68,11 +68,13 @@ struct Descriptors {
                                       narrow(t.dims).data(), narrow(t.strides).data()));
   }
 
-  // A filter has no strides but a format. Its dims are K, C/groups, [D,] R, S in both formats.
-  void make_filter(const convpin::Tensor& t) {
+  // A filter has no strides but a format. Its dims are K, C/groups, [D,] R, S in both formats. Where either would do (1x1,
+  // depthwise) it is x's: cuDNN's backward calls take no mixture.
+  void make_filter(const convpin::Problem& p) {
+    const convpin::Tensor& t = p.w;
     create(w, "cudnnCreateFilterDescriptor", cudnnCreateFilterDescriptor);
     const auto format =
-        convpin::layout_of(t) == convpin::Layout::ChannelsLast ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+        convpin::layouts_of(p).w == convpin::Layout::ChannelsLast ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
     if (w)
       good("cudnnSetFilterNdDescriptor",
            cudnnSetFilterNdDescriptor(w.get(), static_cast<cudnnDataType_t>(t.type), format, t.rank,

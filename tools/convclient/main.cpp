@@ -32,7 +32,7 @@ using convpin::Problem;
 struct CommandLine {
   Options options;
   std::vector<std::string> texts;  // problems as given
-  std::string problems_file, device_file;
+  std::string problems_file, device_file, plan_file;
   bool bias_relu = false;
   int threads = 1;
   std::vector<std::string> print;
@@ -65,6 +65,9 @@ void declare(CLI::App& app, CommandLine& c) {
       "--own-config", o.own_config,
       "graph: build the engine configuration anew from the engine's number and its knobs, as XLA does");
   app.add_flag("--from-json", o.from_json, "graph: destroy the plan and restore it from its own JSON text");
+  app.add_option("--plan", c.plan_file,
+                 "graph: the plan is restored from this file, which --print json wrote for the same problem")
+      ->check(CLI::ExistingFile);
   app.add_flag("--cuda-graph-api", o.cuda_graph,
                "graph: put the plan into a CUDA graph (cudnnBackendPopulateCudaGraph) and launch that");
   app.add_option(
@@ -106,11 +109,19 @@ std::string contradiction(const CommandLine& c) {
   for (int note : o.denied_notes)
     if (legacy && note != CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
       return "the legacy API reports no such note: --math fma keeps it off the tensor cores";
-  if (legacy && (o.own_config || o.from_json || o.cuda_graph))
-    return "--own-config, --from-json and --cuda-graph-api belong to the graph API";
+  if (legacy && (o.own_config || o.from_json || o.cuda_graph || !c.plan_file.empty()))
+    return "--own-config, --from-json, --plan and --cuda-graph-api belong to the graph API";
+  if (!c.plan_file.empty() && (o.own_config || o.from_json || o.benchmark || !c.device_file.empty()))
+    return "--plan leaves nothing for --own-config, --from-json, --benchmark and --device-json";
   if (!c.device_file.empty() && (legacy || o.cuda_graph || o.benchmark || o.check || o.time))
     return "--device-json runs nothing: graph API, no --benchmark, --check, --time or --cuda-graph-api";
   return {};
+}
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
 }
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -219,11 +230,8 @@ int main(int argc, char** argv) {
     for (std::string& line : lines_of(c.problems_file)) c.texts.push_back(std::move(line));
   c.options.json = std::ranges::count(c.print, "json") > 0;
   if (c.texts.empty()) return complain("no problem given; --help shows how");
-  if (!c.device_file.empty()) {
-    std::ostringstream text;
-    text << std::ifstream(c.device_file).rdbuf();
-    c.options.device_json = text.str();
-  }
+  if (!c.device_file.empty()) c.options.device_json = text_of(c.device_file);
+  if (!c.plan_file.empty()) c.options.plan_json = text_of(c.plan_file);
 
   std::vector<Problem> problems;
   for (const std::string& text : c.texts) {

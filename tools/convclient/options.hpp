@@ -17,6 +17,7 @@ struct Options {
   int repeat = 1;                             // executions of each problem
   bool own_config = false;                    // graph: engine configurations built from engine and knobs
   bool from_json = false;                     // graph: the plan is restored from its own JSON text
+  std::string plan_json;                      // graph: the text of the plan to run, instead of the heuristics' choice
   bool cuda_graph = false;                    // graph: the plan is put into a CUDA graph, and that launched
   std::vector<int> denied_notes;              // cudnnBackendNumericalNote_t
   std::optional<std::int64_t> max_workspace;  // bytes

@@ -1,0 +1,159 @@
+"""Denials: what is denied never runs, whoever asks for it.
+
+Would fail when: a denied engine or algorithm is in a list that the program is given, in the profile, behind a pin, in a plan
+that the program builds or restores by itself; more is denied than was meant (another operation, type, version, other
+knobs); a program that is left with nothing isn't told why.
+"""
+import json
+
+import children
+from children import PROBLEM
+
+FAMILY = "IMPLICIT_PRECOMP_GEMM"  # the framework's own choice for PROBLEM is of it: eng70, algorithm 1
+ALGORITHMS = "".join(f'[[deny]]\noperation = "forward"\nalgo = {n}\n' for n in range(8))
+ALL = ALGORITHMS + "".join(f'[[deny]]\noperation = "forward"\nengine = {n}\n' for n in range(100))
+
+
+def deny(what, operation="forward", **keys):
+    more = "".join(f"{key} = {value}\n" for key, value in keys.items())
+    return f'[[deny]]\noperation = "{operation}"\n{what}\n{more}'
+
+
+class Deny(children.Case):
+    def run_with(self, text, *options, problems=(PROBLEM,), same=False, **variables):
+        self.write("pins.toml", "version = 1\n" + text)
+        return self.preloaded("convclient", *options, "--check", *problems, same=same, CONVPIN_CONFIG="pins.toml", **variables)
+
+    def failing(self, text, *options, **variables):
+        self.write("pins.toml", "version = 1\n" + text)
+        env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", **variables)
+        child = children.execute(("convclient", *options, PROBLEM), self.folder, env)
+        self.assertEqual((child.status, child.stdout), (1, ""), child.stderr)
+        return child
+
+    def test_an_algorithm_and_its_engines(self):
+        text = deny(f'algo = "{FAMILY}"')
+        for options in ((), ("--own-config",), ("--from-json",), ("--cuda-graph-api",)):
+            with self.subTest(options):
+                self.assertEqual(self.run_with(text, *options).trace[-1][1], "eng28")
+        self.assertEqual(self.run_with(text, "--api", "legacy").executed()[0], "0")
+        timed = self.run_with(text, "--benchmark")
+        self.assertEqual(set(timed.executed()), {"eng28", "eng2", "eng0"} & set(timed.executed()))
+
+    def test_an_engine(self):
+        child = self.run_with(deny("engine = 70"))
+        self.assertNotIn("eng70", child.executed())
+        self.assertEqual(child.stderr.count("\n"), 2)  # the settings, the end: nobody asked for it, so nobody is told
+        own = self.bare("convclient", "--api", "graph", "--check", PROBLEM).fields()["ran"]
+        for tag, denied in ((own, True), ("eng70_k2=12", True), ("eng70_k18=1", False), ("eng70_k2=12_k18=1", False), ("eng71", False)):
+            with self.subTest(tag):
+                child = self.run_with(deny(f'tag = "{tag}"'))
+                self.assertEqual(child.fields()["ran"] == own, not denied)
+
+    def test_only_what_is_meant(self):
+        for more in ({"cudnn": '"<9.1"'}, {"match": '{ dtype = "half" }'}, {"match": "{ dims = 3 }"}, {"match": '{ device = "*H200*" }'},
+                     {"problem": '"stride=2,2"'}, {"match": "{ fused = true }"}, {"operation": "wgrad"}):
+            with self.subTest(more):
+                text = deny("engine = 70", **more)
+                self.run_with(text, same=True)
+        for more in ({"cudnn": '"9.1 - 9.99"'}, {"match": '{ dtype = ["half", "float"], dims = 2, device = "*stand-in*" }'}, {"problem": '"float nchw"'}):
+            with self.subTest(more):
+                self.assertNotIn("eng70", self.run_with(deny("engine = 70", **more)).executed())
+
+    def test_the_other_operations(self):
+        problems = (f"backward_data {PROBLEM}", f"backward_filter {PROBLEM}")
+        text = deny('algo = "ALGO_0"', "wgrad") + deny("algo = 1", "dgrad") + deny("engine = 0", "wgrad")
+        child = self.run_with(text, problems=problems)
+        self.assertNotIn("eng0", child.executed())
+        self.assertNotEqual(child.trace[0][1], "eng74")
+        child = self.run_with(text, "--api", "legacy", problems=problems)
+        self.assertEqual([how for _, _, how in child.trace if how in ("implicit_gemm", "scatter")][:1], ["scatter"])
+        self.assertNotIn(("legacy/backward_filter", "0", "scatter"), child.trace)
+
+    def test_with_the_programs_own_filter(self):
+        """Both take something away; the program finds what neither has."""
+        for options in ((), ("--benchmark",)):
+            text = deny(f'algo = "{FAMILY}"') + deny("algo = 0") + deny("algo = 2")
+            child = self.run_with(text, "--deny-note", "tensor_core", *options)
+            self.assertEqual(set(child.executed()), {"eng0"})
+
+    def test_pins_and_policies_go_around_it(self):
+        text = deny("engine = 2", reason='"wrong with padding"')
+        child = self.run_with(text + '[[rule]]\nalgo = ["GEMM", "DIRECT"]\n')
+        self.assert_set(child, "direct")
+        child = self.run_with(text + '[[rule]]\nalgo = "GEMM"\n', same=True)
+        self.assert_not_set(child, "unsupported", r"eng2 is denied by pins.toml:2:1 \(wrong with padding\)")
+        child = self.run_with(deny("algo = 2") + '[[rule]]\nalgo = "GEMM"\n', "--api", "legacy", same=True)
+        self.assert_not_set(child, "unsupported", "denied by pins.toml:2:1")
+        child = self.run_with(deny("engine = 70") + f'[[rule]]\nalgo = "{FAMILY}"\n')
+        self.assert_set(child)
+        self.assertNotIn("eng70", child.executed())
+        for api in ("graph", "legacy"):
+            child = self.run_with(deny("algo = 1") + deny("algo = 3") + '[[rule]]\npolicy = "least_memory"\nmin_gain = 0.0\n', "--api", api)
+            self.assertFalse({"eng0", "eng1", "eng70", "1", "3"} & set(child.executed()), child.trace)
+
+    def test_the_profile(self):
+        for api, denied in (("graph", {"eng2", "eng0"}), ("legacy", {"2", "3"})):
+            for level in ("algorithms", "engines"):
+                with self.subTest(api, level=level):
+                    child = self.run_with(deny('algo = "GEMM"') + deny("algo = 3"), "--api", api, same=True, CONVPIN_PROFILE=level)
+                    self.assertFalse(denied & set(child.executed()))
+                    rows = {c["algorithm"]: c for c in child.of_type("candidate")}
+                    for number in (2, 3):
+                        self.assertEqual(rows[number]["status"], "unsupported")
+                        self.assertRegex(rows[number]["reason"], r"^denied by pins.toml:\d+:1")
+        child = self.run_with(deny("algo = 1"), "--api", "legacy", CONVPIN_PROFILE="algorithms")
+        self.assertEqual([c["algorithm"] for c in child.of_type("candidate") if c["framework_choice"]], [0])
+
+    def test_a_program_with_its_own_configuration_or_algorithm(self):
+        own = self.bare("convclient", "--print", "json", PROBLEM).stdout
+        self.write("plan.json", own)
+        child = self.failing(deny("engine = 70"), "--plan", "plan.json")
+        self.assertRegex(child.stderr, r"(?m)^convpin: error: .*: eng70_.* is denied by pins.toml:2:1: this convolution fails$")
+        self.assertRegex(child.stderr, "convclient: .*NOT_SUPPORTED: convpin: eng70_.* is denied")
+        self.assertEqual(child.trace, [])
+        for options in (("--fixed", "1"), ("--fixed", "1", "--repeat", "3")):
+            child = self.failing(deny("algo = 1"), "--api", "legacy", *options)
+            self.assertEqual(child.stderr.count("convpin: error:"), 1)
+            self.assertRegex(child.stderr, "NOT_SUPPORTED: convpin: algorithm 1 .* is denied by pins.toml:2:1")
+            self.assertEqual(child.trace, [])
+        # a rule that has something else for it
+        child = self.run_with(deny("algo = 1") + '[[rule]]\nalgo = ["GEMM", "DIRECT"]\n', "--api", "legacy", "--fixed", "1")
+        self.assert_set(child, "im2col_gemm")
+
+    def test_a_denied_algorithm_is_not_what_runs_where_the_pin_does_not_fit(self):
+        text = deny("algo = 1") + '[[rule]]\nalgo = "FFT"\n'
+        child = self.run_with(text, "--api", "legacy", "--max-workspace", "1000")
+        self.assertNotIn("1", child.executed())
+
+    def test_everything(self):
+        for options in ((), ("--benchmark",), ("--own-config",), ("--api", "legacy"), ("--api", "legacy", "--benchmark")):
+            with self.subTest(options):
+                child = self.failing(ALL, *options)
+                self.assertEqual(child.stderr.count("all that cuDNN's list offers is denied"), 1, child.stderr)
+                if "--benchmark" not in options:
+                    self.assertEqual(child.trace, [])
+        child = self.failing(ALL + '[[rule]]\nname = "stem"\nalgo = "GEMM"\non_unsupported = "error"\n')
+        self.assertRegex(child.stderr, r"rule stem asks for 2 \(GEMM\), which is not possible here \(eng2 is denied by")
+
+    def test_errata(self):
+        def errata(**fields):
+            rule = {"rule_id": "seen", "operation": "ConvFwd", "engine": 70, "cudnn_version_start": 8000, "cudnn_version_end": -1} | fields
+            self.write("errata.json", json.dumps({"version": 1, "rules": [rule]}))
+            return self.preloaded("convclient", "--check", PROBLEM, same=False, CONVPIN_ERRATA="errata.json", CONVPIN_PROFILE="engines")
+        child = errata()
+        self.assertNotIn("eng70", child.executed())
+        reasons = [c["reason"] for c in child.of_type("candidate") if c["engine"].split("_")[0] == "eng70"]
+        self.assertEqual(len(reasons), 1)
+        self.assertRegex(reasons[0], r"^denied by errata.json: rule 1 \(seen\)")
+        for fields in ({"engine": 69}, {"knob": ["k2=5"]}, {"cudnn_version_end": 9100}, {"operation": "ConvBwdData"},
+                       {"filter_shape": [16, 16, 5, 5]}):
+            with self.subTest(fields):
+                self.assertIn("eng70", errata(**fields).executed())
+        for fields in ({"knob": ["k2=12"]}, {"filter_shape": [-1, 16, 3, 3], "input_shape": [2, 16, -1, -1], "shape_format": "NCHW"}):
+            with self.subTest(fields):
+                self.assertNotIn("eng70", errata(**fields).executed())
+
+
+if __name__ == "__main__":
+    children.main()
