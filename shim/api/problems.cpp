@@ -13,18 +13,6 @@ using Json = nlohmann::ordered_json;
 
 Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-// In the order of the graph: what goes into the convolution, the convolution, what comes behind it.
-Json operations_of(const Problem& p) {
-  Json before = Json::array(), behind = Json::array();
-  for (int i = 0; i < p.fused_count; ++i) {
-    const std::int32_t fused = p.fused[static_cast<std::size_t>(i)];
-    (fused >= kFusedBefore ? before : behind).push_back(fused_name(fused % kFusedBefore));
-  }
-  before.push_back("convolution");
-  before.insert(before.end(), behind.begin(), behind.end());
-  return before;
-}
-
 Json json_of(ProblemState& state) {
   const Rule* rule = rule_of(state);
   std::lock_guard hold(state.lock);

@@ -152,6 +152,15 @@ const Tensor& written(const Problem& p) {
   return p.operation == Operation::BackwardData ? p.x : p.operation == Operation::BackwardFilter ? p.w : p.y;
 }
 
+std::vector<std::string> operations_of(const Problem& p) {
+  std::vector<std::string> before, behind;
+  for (std::int32_t i = 0; i < std::clamp(p.fused_count, 0, kMaxFused); ++i)
+    (p.fused[i] >= kFusedBefore ? before : behind).push_back(fused_name(p.fused[i] % kFusedBefore));
+  before.emplace_back("convolution");
+  before.insert(before.end(), behind.begin(), behind.end());
+  return before;
+}
+
 std::string to_text(const Problem& p) {
   const Layouts layouts = layouts_of(p);
   const std::int32_t spatial = p.spatial_dims();

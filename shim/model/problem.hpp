@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "shim/model/parsed.hpp"
 
@@ -99,6 +100,9 @@ std::optional<Operation> operation_from(std::string_view);   // also fwd, fprop,
 std::optional<DataType> data_type_from(std::string_view);    // also float32/fp32, float16/fp16, bf16, float64/fp64/double, ...
 std::size_t size_of(DataType);                   // bytes an element; 0 for an unknown type
 std::size_t bytes_of(const Tensor&);             // from the first to the last element, whatever the strides
+
+// The graph's operations in order: what goes into the convolution, "convolution", what comes behind it.
+std::vector<std::string> operations_of(const Problem&);
 
 // y's dims from x, w, padding, stride, dilation (cuDNN API reference,
 // cudnnGetConvolutionNdForwardOutputDim). Strides packed in `layout`.

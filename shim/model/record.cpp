@@ -195,6 +195,7 @@ std::string problem_record(ProblemId id, const Problem& problem, const std::stri
   return guarded([&] {
     Json record = begin("problem", id);
     record["problem"] = to_text(problem);
+    record["operations"] = operations_of(problem);
     record["api"] = api;
     record["gpu"] = or_null(device.name);
     record["gpu_uuid"] = or_null(device.uuid);

@@ -95,9 +95,17 @@ TEST(Record, ProblemHoldsItsCanonicalText) {
   EXPECT_EQ(j["type"], "problem");
   EXPECT_EQ(j["problem_id"], 7);
   EXPECT_EQ(j["problem"], to_text(problem()));
+  EXPECT_EQ(j["operations"], json::array({"convolution"}));
   EXPECT_EQ(j["api"], "graph");
   EXPECT_EQ(j["gpu"], "NVIDIA H200");
   EXPECT_EQ(j["cudnn"], "9.19.0");
+}
+
+TEST(Record, ProblemNamesTheOperationsOfItsGraph) {
+  const auto fused = parse_problem("x=[1,8,8,8] w=[8,8,3,3] fused=pre.mul,add,relu,gen_stats");
+  ASSERT_TRUE(fused) << fused.error;
+  const json j = read(problem_record(7, *fused, "graph", {}, "9.19.0"));
+  EXPECT_EQ(j["operations"], json::array({"mul", "convolution", "add", "relu", "gen_stats"}));
 }
 
 TEST(Record, CandidateHoldsEveryDocumentedField) {
