@@ -20,7 +20,7 @@ TEST_F(SettingsTest, AVariableTakesAList) {
   const Settings s = good();
   ASSERT_EQ(s.rules.size(), 1u);
   EXPECT_EQ(s.rules[0].requests.size(), 3u);
-  EXPECT_TRUE(s.rules[0].may_leave());
+  EXPECT_TRUE(s.rules[0].leaves_at_last());
   EXPECT_EQ(s.profile_level, ProfileLevel::Algorithms);
   EXPECT_EQ(s.notices.front(), "convpin: forward algorithm requested: 6 (WINOGRAD), else 2 (GEMM), else -1 (the framework's choice)");
 }
