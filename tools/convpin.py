@@ -75,22 +75,23 @@ def _text(value):
 
 def _put(operation, value):
     library = _call()
+    names = _ORDER[1:] if operation == "any" else (operation,)
     if value is None:
         _check(library.convpin_clear(operation.encode()))
-    else:
-        _check(library.convpin_set_algo(operation.encode(), _text(value).encode()))
-    names = _ORDER[1:] if operation == "any" else (operation,)
-    for name in names:
-        if value is None:
+        for name in names:
             _set.pop(name, None)
-        else:
+        return
+    text = _text(value).encode()
+    _check(library.convpin_set_algo(operation.encode(), text))
+    for name in names:
+        if operation != "any" or library.convpin_set_algo(name.encode(), text) is None:  # not each operation knows each name
             _set[name] = value
 
 
 def _apply(wanted):
-    unknown = set(wanted) - set(_ORDER)
-    if unknown:
-        raise TypeError(f"{', '.join(sorted(unknown))}: not an operation; allowed are {', '.join(_ORDER)}")
+    for name in wanted:
+        if name not in _ORDER:
+            raise TypeError(f"{name} is not an operation: allowed are {', '.join(_ORDER)}")
     for operation in _ORDER:      # "any" first, so that an operation's own comes after it
         if operation in wanted:
             _put(operation, wanted[operation])

@@ -4,7 +4,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cudnn_wheels="nvidia-cudnn-cu13==9.19.0.56 nvidia-cublas==13.1.0.3"   # cuDNN loads cuBLAS, also without a GPU
 cudnn8_wheels="nvidia-cudnn-cu12==8.9.7.29"   # for its test alone: 700 MB, unpacked 1.1 GB
-cuda_wheels="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85"
+cuda_wheels="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85 nvidia-nvtx==13.0.85"
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 

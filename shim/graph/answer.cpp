@@ -365,7 +365,13 @@ Choice choice_of(const Library& library, const PlanNode& plan, const Way& way) {
   }
   if (!choice.reason.empty()) return choice;
 
+  const bool of_these_rules = plan.answer && plan.answer->generation == rules_generation();
+  if (rule->leaves_at_last() && (!of_these_rules || plan.answer->pins == 0)) return choice.kind = ChoiceKind::LeftAlone, choice;
   choice.kind = ChoiceKind::Refused;
+  if (plan.answer && !of_these_rules) {
+    choice.reason = "the program keeps a plan of before";
+    return choice;
+  }
   if (!plan.answer) {
     choice.reason = plan.json.empty() ? kOwnConfiguration : "the program restores its plan from a text";
     return choice;

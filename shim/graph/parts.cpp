@@ -175,6 +175,27 @@ Part build_part(const Library& library, const OperationNode& o, const Target& ta
   return part;
 }
 
+// An addition of nothing (alpha2 is 0: PyTorch's fused convolution + relu has one), which no engine runs alone.
+bool adds_nothing(const OperationNode& o) {
+  if (o.kind != OperationNode::Kind::Pointwise || o.pointwise.mode != CUDNN_POINTWISE_ADD) return false;
+  return std::any_of(o.scalars.begin(), o.scalars.end(), [](const RawAttribute& a) {
+    return a.name == CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2 && std::all_of(a.bytes.begin(), a.bytes.end(), [](char c) { return c == 0; });
+  });
+}
+
+// The operations without those: who reads their result reads what they pass on.
+std::vector<OperationNode> that_count(const std::vector<OperationNode>& operations) {
+  std::vector<OperationNode> out = operations;
+  for (const OperationNode& nothing : operations) {
+    if (!adds_nothing(nothing) || !nothing.y.is_virtual) continue;
+    std::erase_if(out, [&](const OperationNode& o) { return o.output().id == nothing.y.id; });
+    for (OperationNode& reader : out)
+      for (TensorNode* t : {&reader.x, &reader.w})
+        if (t->id == nothing.y.id) *t = nothing.x;
+  }
+  return out;
+}
+
 }  // namespace
 
 Parts take_apart(const Library& library, const ConvolutionGraph& graph, const Target& target) {
@@ -187,7 +208,7 @@ Parts take_apart(const Library& library, const ConvolutionGraph& graph, const Ta
       out.between.push_back({t.id, bytes_of(t.tensor)});
     t.is_virtual = false;
   };
-  for (OperationNode& operation : in_order(graph.operations)) {
+  for (OperationNode& operation : in_order(that_count(graph.operations))) {
     settle(operation.x);
     settle(operation.w);
     settle(operation.y);

@@ -95,8 +95,8 @@ const PlanNode::Chosen& chosen_for(const Library& library, cudnnHandle_t handle,
 std::string failure_of(const Library& library, PlanNode& plan, const PlanNode::Chosen& chosen) {
   ProblemState& state = *plan.state;
   if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
-  if (satisfies(state, library.version, *chosen.way)) return {};
-  return failure_by_rule(state, chosen.reason.empty() ? "the framework's plan is another" : chosen.reason);
+  if (chosen.reason.empty() || satisfies(state, library.version, *chosen.way)) return {};
+  return failure_by_rule(state, chosen.reason);
 }
 
 // A plan of ours on a workspace of ours, with the data of the program's variant pack. Nothing, with the reason: it can't be.

@@ -67,6 +67,7 @@ Choice choice_of(const Library& library, const Descriptors& d, ProblemState& sta
     return choice;
   }
   std::lock_guard hold(state.lock);
+  if (rule->leaves_at_last() && state.unsupported_reason.empty() && state.refused_reason.empty()) return choice;
   choice.kind = state.unsupported_reason.empty() ? ChoiceKind::Refused : ChoiceKind::Unsupported;
   choice.reason = !state.unsupported_reason.empty() ? state.unsupported_reason
                   : !state.refused_reason.empty()   ? state.refused_reason
@@ -259,6 +260,10 @@ void pins_first(const Library& library, const Descriptors& d, ProblemState& stat
   const auto first = std::stable_partition(results.begin(), results.end(), [&](const auto& result) {
     return result.algo == pin->algorithm && ok(result) && (limit < 0 || static_cast<std::int64_t>(result.memory) <= limit);
   });
+  // cuDNN's answer may ask for less than its own workspace query does, and than the call takes (9.19: algorithm 1 with a
+  // depthwise fp16 NHWC filter gives 0 and 1294 bytes, and fails with 0).
+  for (auto result = results.begin(); result != first; ++result)
+    result->memory = std::max(result->memory, static_cast<std::size_t>(pin->workspace_bytes));
   std::string reason;
   if (first != results.begin()) state.offered = pin->algorithm;
   if (first == results.begin())

@@ -138,6 +138,11 @@ std::string rules_summary() {
     if (!state.announced) return;
     any = true;
     const Rule* rule = rule_of(state);
+    {
+      std::lock_guard hold(state.lock);  // rules that others have taken the place of since
+      for (const Choice& told : state.told)
+        if (!told.rule.empty()) add(matched, told.rule);
+    }
     if (!rule) {
       ++uncovered;
       return;

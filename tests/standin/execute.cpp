@@ -1,5 +1,6 @@
 // What runs a plan: cudnnBackendExecute at once, cudnnBackendPopulateCudaGraph as a node of a graph.
 #include <algorithm>
+#include <mutex>
 
 #include "tests/standin/cuda_graph.hpp"
 #include "tests/standin/faults.hpp"
@@ -39,6 +40,8 @@ cudnnStatus_t prepare(cudnnHandle_t handle, Descriptor descriptor, Descriptor va
                   "needs a finalized plan and a finalized variant pack");
   }
   if (execution.plan == nullptr) {
+    static std::mutex one_at_a_time;  // the real library writes a plan's JSON when it is first asked for, without a lock
+    const std::lock_guard hold(one_at_a_time);
     std::string reason;
     std::optional<Plan> read = read_plan(descriptor, reason);
     if (!read) return refuse(CUDNN_STATUS_NOT_SUPPORTED, reason);

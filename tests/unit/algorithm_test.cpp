@@ -108,6 +108,18 @@ TEST(RequestText, RefusesNonsenseAndListsWhatIsAllowed) {
   }
 }
 
+TEST(RequestText, TakesListsInOrderOfPreference) {
+  const auto list = parse_requests(Operation::Forward, "FFT, eng38_k2=1 ,-1");
+  ASSERT_TRUE(list) << list.error;
+  ASSERT_EQ(list->size(), 3u);
+  EXPECT_EQ((*list)[0].algorithm, 4);
+  EXPECT_EQ((*list)[1].engine.engine, 38);
+  EXPECT_EQ((*list)[2].kind, Request::Kind::FrameworkChoice);
+  EXPECT_EQ(parse_requests(Operation::Forward, "1")->size(), 1u);
+  for (const char* text : {"", "1,", ",1", "1,,2", "1;2", "1,9"}) EXPECT_FALSE(parse_requests(Operation::Forward, text)) << text;
+  EXPECT_EQ(parse_requests(Operation::Forward, "-1,2").error, "'-1,2': -1 is always possible: what stands behind it would never be tried");
+}
+
 TEST(RequestText, QuotesHostileTextsSafely) {
   const auto parsed = parse_request(Operation::Forward, "\x1b[31m" + std::string(100000, 'x'));
   ASSERT_FALSE(parsed);

@@ -183,6 +183,7 @@ TEST(Record, CountAndEnd) {
   EXPECT_EQ(count["problem_id"], 4);
   EXPECT_EQ(count["ran"], "eng38");
   EXPECT_EQ(count["calls"], 5300000000);
+  EXPECT_EQ(read(label_record(4, "layer3.0.conv2")), json({{"type", "label"}, {"problem_id", 4}, {"label", "layer3.0.conv2"}}));
   const json end = read(end_record({53, 5300, 52, 1, 5200}));
   EXPECT_EQ(end, json({{"type", "end"},
                        {"problems", 53},

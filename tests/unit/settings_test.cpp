@@ -15,6 +15,21 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 Problem problem(std::string_view text) { return *parse_problem(text); }
 
+TEST_F(SettingsTest, AVariableTakesAList) {
+  set("CONV_FWD_ALGO", "6,GEMM,-1");
+  const Settings s = good();
+  ASSERT_EQ(s.rules.size(), 1u);
+  EXPECT_EQ(s.rules[0].requests.size(), 3u);
+  EXPECT_TRUE(s.rules[0].may_leave());
+  EXPECT_EQ(s.profile_level, ProfileLevel::Algorithms);
+  EXPECT_EQ(s.notices.front(), "convpin: forward algorithm requested: 6 (WINOGRAD), else 2 (GEMM), else -1 (the framework's choice)");
+}
+
+TEST_F(SettingsTest, RangesAreNotIdle) {
+  set("CONVPIN_NVTX", "1");
+  EXPECT_FALSE(good().idle());
+}
+
 TEST_F(SettingsTest, NothingSetIsIdle) {
   for (const char* name : {"CONV_FWD_ALGO", "CONVPIN_CONFIG", "CONVPIN_LOG", "CONVPIN_PROFILE",
                            "CONVPIN_WORKSPACE_LIMIT", "CONVPIN_STRICT", "CONVPIN_DISABLE"})

@@ -190,6 +190,14 @@ TEST(ChoiceLine, SaysWhyNotAndWhatRuns) {
                 " was not taken by the framework: arch mismatch; the framework's choice runs instead");
 }
 
+TEST(Label, StandsBehindTheProblem) {
+  const std::string labelled = to_text(problem()) + " [layer3.0.conv2]";
+  Choice choice{ChoiceKind::Unsupported, "graph", "eng38", "CONV_FWD_ALGO", "6 (WINOGRAD)", "no"};
+  EXPECT_NE(choice_line(problem(), choice, "layer3.0.conv2").find("for " + labelled + ": no;"), std::string::npos);
+  EXPECT_TRUE(candidate_summary(problem(), {}, "layer3.0.conv2").starts_with("convpin: " + labelled + ": "));
+  EXPECT_TRUE(candidate_table(problem(), {}, Device{}, "9.19.0", "layer3.0.conv2").starts_with("convpin: " + labelled));
+}
+
 TEST(EndLine, CountsOrSaysThatNothingWasReached) {
   EXPECT_EQ(end_line({53, 5300, 52, 1, 5200}), "convpin: 53 problems, 5300 calls, 52 pinned, 1 unsupported");
   EXPECT_EQ(end_line({1, 1, 0, 0, 0}), "convpin: 1 problem, 1 call, 0 pinned, 0 unsupported");

@@ -121,6 +121,28 @@ TEST_F(TomlRules, TheOperationMayStandInTheProblemAlone) {
   EXPECT_EQ(s.rules.at(1).operation, Operation::Forward);
 }
 
+TEST_F(TomlRules, OfATextAlone) {
+  Settings settings;
+  settings.on_unsupported = OnUnsupported::Error;
+  settings.workspace_limit = 1024;
+  const auto rules = rules_from_toml("[[rule]]\noperation = \"dgrad\"\nalgo = 1\n[[rule]]\npolicy = \"fastest\"\non_unsupported = \"fallback\"", "program", settings);
+  ASSERT_TRUE(rules) << rules.error;
+  ASSERT_EQ(rules->size(), 2u);
+  EXPECT_EQ((*rules)[0].source, "program:1:1");
+  EXPECT_EQ((*rules)[0].on_unsupported, OnUnsupported::Error);
+  EXPECT_EQ((*rules)[0].workspace_limit, 1024);
+  EXPECT_EQ((*rules)[1].on_unsupported, OnUnsupported::Fallback);
+  for (const char* text : {"", " \n", "version = 1"}) EXPECT_TRUE(rules_from_toml(text, "program", settings)->empty()) << text;
+  const std::pair<std::string, const char*> wrong[] = {{"version = 2", "version = 1 is"}, {"[[deny]]\nengine = 1", "'deny' can't be set while the program runs"},
+                                                       {"strict = true", "'strict' can't be set"}, {"rule = 1", "rule"}, {"[[rule]]\nalgo = 99", "program"},
+                                                       {"[[rule", "program"}, {std::string(200, '['), "nests too deeply"}};
+  for (const auto& [text, expected] : wrong) {
+    const auto parsed = rules_from_toml(text, "program", settings);
+    EXPECT_FALSE(parsed) << text;
+    EXPECT_NE(parsed.error.find(expected), std::string::npos) << parsed.error;
+  }
+}
+
 TEST_F(TomlRules, ShadowedOnesOfAnyAreCountedByOperation) {
   set("CONV_FWD_ALGO", "1");
   toml(kVersion + "[[rule]]\noperation = \"any\"\nalgo = 1\n[[rule]]\nalgo = \"eng1\"\n");

@@ -1,0 +1,34 @@
+"""What the tests of this folder share: the command as a child process, beside what tests/preload has for programs."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "preload"))
+import children  # noqa: E402  (its folder comes first)
+from children import PROBLEM, STRIDED, main  # noqa: E402,F401  (for the tests)
+
+COMMAND = os.environ["CONVPIN_COMMAND"]
+
+
+class Case(children.Case):
+    def convpin(self, *arguments, status=0, program=COMMAND, standin=True, **variables):
+        """Runs the command, checks its exit status and that what it says is said on stderr alone."""
+        done = subprocess.run([program, *map(str, arguments)], env=children.environment(standin, **variables), cwd=self.folder,
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+        if status == 2:
+            self.assertTrue(done.stderr.startswith("convpin: "), done.stderr)
+        return done
+
+    def json(self, *arguments, **options):
+        return json.loads(self.convpin(*arguments, "--json", **options).stdout)
+
+    def record(self, *arguments, log="run.jsonl", append=False, **variables):
+        """A log of a program's, by `convpin run --record`."""
+        client = children.command(arguments)
+        if not append:
+            (self.folder / log).unlink(missing_ok=True)
+        self.convpin("run", "--record", log, *variables.pop("options", ()), "--", *client, **variables)
+        return children.read_log(self.folder / log)

@@ -1,0 +1,58 @@
+"""`convpin freeze`: record, freeze, and run again.
+
+Would fail when: the second run does not run what the first one did; a frozen file is refused; a failed freeze writes or
+harms a file; a problem that a benchmark tried in several ways is frozen to a trial.
+"""
+import command
+from command import PROBLEM, STRIDED
+
+POINTWISE = "x=[2,16,14,14] w=[16,16,1,1] float nchw"
+
+
+class Freeze(command.Case):
+    def round_trip(self, *client, **first):
+        first_log = self.record(*client, **first)
+        done = self.convpin("freeze", "run.jsonl", "-o", "pins.toml")
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(self.convpin("freeze", "run.jsonl").stdout, (self.folder / "pins.toml").read_text())
+        second_log = self.record(*client, log="second.jsonl", options=["--config", "pins.toml"])
+        return first_log, second_log
+
+    def ran(self, log):
+        """What ran most, by problem."""
+        texts = {r["problem_id"]: r["problem"] for r in log if r["type"] == "problem"}
+        counts = {(r["problem_id"], r["ran"]): r["calls"] for r in log if r["type"] == "count"}
+        return {texts[problem]: ran for (problem, ran), _ in sorted(counts.items(), key=lambda item: item[1])}
+
+    def test_the_second_run_is_pinned_to_what_the_first_ran(self):
+        for api in ("graph", "legacy"):
+            for variables in ({}, {"CONV_FWD_ALGO": "GEMM"}):
+                with self.subTest(api=api, variables=variables):
+                    first, second = self.round_trip("convclient", "--api", api, PROBLEM, STRIDED, POINTWISE, **variables)
+                    self.assertEqual(len(self.ran(first)), 3)
+                    self.assertEqual(self.ran(first), self.ran(second))
+                    self.assertEqual({r["choice"] for r in second if r["type"] == "choice"}, {"set"})
+
+    def test_a_benchmark_freezes_what_stayed(self):
+        first, second = self.round_trip("convclient", "--benchmark", "--repeat", "4", PROBLEM)
+        self.assertGreater(len([r for r in first if r["type"] == "choice"]), 1)
+        self.assertEqual(self.ran(first), self.ran(second))
+
+    def test_where_nothing_ran_nothing_is_written(self):
+        self.write("empty.jsonl", "")
+        self.write("other.jsonl", '{"lr": 0.1}\n')
+        self.write("pins.toml", "mine")
+        for log, where in (("empty.jsonl", "empty.jsonl is empty"), ("other.jsonl", "other.jsonl:1"), ("none.jsonl", "none.jsonl")):
+            done = self.convpin("freeze", log, "-o", "pins.toml", status=2)
+            self.assertIn(where, done.stderr)
+        header = '{"type":"header","schema":1,"run_id":"x","cudnn":"9.19.0","gpu":{"name":"NVIDIA H200"}}\n'
+        self.write("idle.jsonl", header)
+        self.assertIn("nothing to freeze", self.convpin("freeze", "idle.jsonl", "-o", "pins.toml", status=1).stderr)
+        self.assertEqual((self.folder / "pins.toml").read_text(), "mine")
+        self.record("convclient", PROBLEM)
+        self.convpin("freeze", "run.jsonl", "-o", "no/such/folder/pins.toml", status=2)
+        self.convpin("freeze", "run.jsonl", "-o", "pins.toml")
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,71 @@
+// Running one problem with any engine on the GPU that is here: what it takes, how far it is from float64. replay and tune
+// share it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shim/model/candidate.hpp"
+#include "shim/model/parsed.hpp"
+#include "tools/convclient/memory.hpp"
+#include "tools/convclient/reference.hpp"
+#include "tools/convpin/cudnn.hpp"
+#include "tools/convpin/operation_graph.hpp"
+
+namespace convpin::cli {
+
+// The GPU with a stream of ours, and cuDNN's handle on it. Throws BadUse where there is none.
+struct Gpu {
+  explicit Gpu(const Cudnn&);
+  const Cudnn& cudnn;
+  convclient::Device memory;
+  Device device;
+  std::string name;                              // as a log has it
+};
+
+// A configuration with a finished plan; `candidate` says why where there is none.
+struct Runnable {
+  Candidate candidate;
+  graph::Plan plan;
+  explicit operator bool() const { return candidate.status == CandidateStatus::Ok; }
+};
+
+class Bench {
+ public:
+  // Random finite data, and the float64 results of some of the output's elements. Fails for what those can't be computed
+  // of: data types other than float, half, bfloat16 and double, and other fused operations than add,relu behind forward.
+  static Parsed<std::unique_ptr<Bench>> make(const Gpu&, const Problem&, std::uint64_t seed);
+
+  // The heuristics' configurations, best first, each once; then the default of every engine that they don't list.
+  std::vector<EngineConfig> configurations(bool all_of_the_heuristics) const;
+  // Builds, runs once on an output full of NaNs, and compares. More than error_bound from the reference is a refusal.
+  Runnable prepare(const EngineConfig&, std::optional<std::int64_t> workspace_limit);
+  // GPU time of one launch, the mean of `launches` in a row; nothing where a launch failed.
+  std::optional<double> time_ms(Runnable&, int launches);
+  // Before each launch the caches are filled with something else.
+  void set_cold(bool cold) { cold_ = cold; }
+
+  const Problem& problem() const { return problem_; }
+
+ private:
+  Bench(const Gpu& gpu, const Problem& problem) : gpu_(gpu), problem_(problem) {}
+  std::string fill(std::uint64_t seed);
+  cudnnStatus_t launch(const Runnable&);
+  const convclient::Buffer& output() const;
+  double error_of_output();
+
+  const Gpu& gpu_;
+  Problem problem_;
+  OperationGraph graph_;
+  convclient::Inputs host_;
+  convclient::Buffer x_, w_, y_, bias_, flush_;
+  convclient::Buffer workspace_;                 // of all plans: they run one after the other, on one stream
+  std::vector<std::int64_t> elements_;           // of the output, that are compared
+  std::vector<double> reference_;                // and what they should be
+  bool cold_ = false;
+};
+
+}  // namespace convpin::cli

@@ -1,0 +1,150 @@
+// check: is a configuration right, what would each of its rules match, and which are for another GPU or cuDNN.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "shim/model/text.hpp"
+#include "tools/convpin/command.hpp"
+#include "tools/convpin/configuration.hpp"
+#include "tools/convpin/files.hpp"
+#include "tools/convpin/pattern_words.hpp"
+#include "tools/convpin/table.hpp"
+#include "tools/convpin/usage.hpp"
+
+namespace convpin::cli {
+
+Settings load_files(const std::vector<std::string>& files) {
+  const std::string names = join(files, ":");
+  const auto environment = [&](const char* name) { return std::string_view(name) == "CONVPIN_CONFIG" ? names.c_str() : nullptr; };
+  return load_settings(environment, std::filesystem::current_path());
+}
+
+namespace {
+
+struct CheckOptions {
+  std::vector<std::string> config, logs;
+  std::string device, cudnn;
+  bool json = false;
+};
+
+struct Answer {
+  Table rules{{"rule", "for", "asks", "problems", "calls", "note"}, {}};
+  Table problems{{"problem", "api", "calls", "ran", "rule", "asks"}, {}};
+  int stale = 0;
+};
+
+// Where the rules would be used: as the options say, else as the logs do.
+std::vector<Place> places_of(const CheckOptions& options, const std::vector<Usage>& usages) {
+  std::vector<Place> places;
+  for (const Usage& usage : usages) {
+    const Place place = place_of(usage);
+    const auto same = [&](const Place& p) { return p.device == place.device && p.cudnn_version == place.cudnn_version; };
+    if (std::ranges::none_of(places, same)) places.push_back(place);
+  }
+  if (places.empty()) places.emplace_back();
+  for (Place& place : places) {
+    if (!options.device.empty()) place.device = options.device;
+    if (!options.cudnn.empty()) place.cudnn_version = version_from(options.cudnn);
+  }
+  return places;
+}
+
+// Empty where the rule holds in one of the places. What is not known of a place speaks against no rule.
+std::string staleness(const Rule& rule, const std::vector<Place>& places) {
+  std::string why;
+  for (const Place& place : places) {
+    Rule known = rule;
+    if (place.device.empty()) known.match.devices.clear();
+    if (place.cudnn_version == 0) known.match.cudnn.clear();
+    if (!stale(known, place)) return {};
+    if (why.empty()) why = why_stale(known, place);
+  }
+  return why;
+}
+
+std::string what_for(const Rule& rule) {
+  std::string text = to_text(rule.problem);
+  if (!rule.problem.operation) text = name_of(rule.operation) + std::string(text.empty() ? "" : " ") + text;
+  const std::string place = place_words(rule.match);
+  return place.empty() ? text : text + " (" + place + ")";
+}
+
+Answer answer(const Settings& settings, const CheckOptions& options, const std::vector<Usage>& usages) {
+  Answer a;
+  const auto places = places_of(options, usages);
+  std::vector<int> problems(settings.rules.size());
+  std::vector<std::uint64_t> calls(settings.rules.size());
+  for (const Usage& usage : usages) {
+    Place place = place_of(usage);
+    if (!options.device.empty()) place.device = options.device;
+    if (!options.cudnn.empty()) place.cudnn_version = version_from(options.cudnn);
+    const Rule* rule = match(settings.rules, usage.problem, place);
+    if (rule) {
+      const auto at = static_cast<std::size_t>(rule - settings.rules.data());
+      ++problems[at];
+      calls[at] += usage.calls;
+    }
+    a.problems.rows.push_back({usage.text, usage.api, usage.calls, usage.ran.empty() ? Json() : Json(usage.ran.front().choice.ran),
+                               rule ? Json(rule->label()) : Json(), rule ? Json(request_text(*rule)) : Json()});
+  }
+  const bool against_log = !options.logs.empty();
+  for (std::size_t i = 0; i < settings.rules.size(); ++i) {
+    const Rule& rule = settings.rules[i];
+    const std::string why = staleness(rule, places);
+    std::string note = why.empty() ? "" : "stale: " + why;
+    if (why.empty() && against_log && problems[i] == 0) note = "matches nothing in the log";
+    a.stale += !why.empty();
+    a.rules.rows.push_back({rule.label(), what_for(rule), request_text(rule), against_log ? Json(problems[i]) : Json(),
+                            against_log ? Json(calls[i]) : Json(), note.empty() ? Json() : Json(note)});
+  }
+  for (const Denial& denial : settings.denials)
+    a.rules.rows.push_back({denial.source,
+                            to_text(denial.problem),
+                            "never " + denied_text(denial),
+                            {},
+                            {},
+                            denial.reason.empty() ? Json() : Json(denial.reason)});
+  return a;
+}
+
+int check(const CheckOptions& options) {
+  if (!options.cudnn.empty() && version_from(options.cudnn) == 0)
+    throw BadUse("--cudnn: " + quote(options.cudnn) + " is not a version; 9.19.0 is one");
+  const Settings settings = options.config.empty()
+                                ? load_settings([](const char* name) { return std::getenv(name); }, std::filesystem::current_path())
+                                : load_files(options.config);
+  Log log;
+  if (!options.logs.empty()) log = read_logs(options.logs);
+  for (const std::string& warning : log.warnings) say(warning);
+  const Answer a = answer(settings, options, usages_of(log));
+  if (options.json) {
+    print(Json{{"errors", settings.errors}, {"rules", a.rules.json()}, {"problems", a.problems.json()}}.dump(2) + "\n");
+  } else if (settings.errors.empty()) {
+    print(a.rules.rows.empty() ? "no rules\n" : a.rules.text());
+    if (!options.logs.empty()) print("\n" + a.problems.text());
+  }
+  for (const std::string& error : settings.errors) say(error);
+  const auto uncovered = std::ranges::count_if(a.problems.rows, [](const auto& row) { return row[4].is_null(); });
+  if (settings.errors.empty() && uncovered > 0)
+    say(std::to_string(uncovered) + " of " + std::to_string(a.problems.rows.size()) + " problems are covered by no rule");
+  if (a.stale > 0)
+    say(std::to_string(a.stale) + " of " + std::to_string(settings.rules.size()) +
+        " rules are stale and would not be applied: record a log here and freeze or tune it anew");
+  return settings.errors.empty() && a.stale == 0 ? kYes : kNo;
+}
+
+}  // namespace
+
+Action declare_check(CLI::App& app, const Program&) {
+  auto options = std::make_shared<CheckOptions>();
+  app.add_option("config", options->config, "TOML files, as in CONVPIN_CONFIG; without any: what the environment says")->type_name("FILE");
+  app.add_option("--log", options->logs, "a log whose problems the rules are held against (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--device", options->device, "the GPU's name, where another is meant than the log's")->type_name("NAME");
+  app.add_option("--cudnn", options->cudnn, "cuDNN's version, where another is meant than the log's")->type_name("VERSION");
+  app.add_flag("--json", options->json, "as JSON");
+  return [options] { return check(*options); };
+}
+
+}  // namespace convpin::cli

@@ -1,0 +1,23 @@
+// Which engines support a problem, by building a plan of each: as data, without running anything.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shim/model/candidate.hpp"
+#include "tools/convpin/cudnn.hpp"
+
+namespace convpin::cli {
+
+struct EngineList {
+  // One an engine, in order of their numbers, with the heuristics' knobs where they list it. Ok: its plan can be built.
+  // Skipped: it can't be judged here, without the GPU itself; `reason` says what it needs.
+  std::vector<Candidate> engines;
+  std::string reason;                            // where the graph itself can't be built: there are no engines then
+};
+EngineList list_engines(const Cudnn&, const Device&, const Problem&);
+
+// Whether this refusal is the missing GPU's, its driver's or cuBLAS's, and not the engine's.
+bool needs_the_device(const std::string& reason, cudnnStatus_t status);
+
+}  // namespace convpin::cli

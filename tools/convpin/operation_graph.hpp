@@ -1,0 +1,27 @@
+// A problem as an operation graph of cuDNN's, from its text form alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shim/graph/backend.hpp"
+#include "shim/model/problem.hpp"
+
+namespace convpin::cli {
+
+// The unique ids of the tensors in the graph.
+inline constexpr std::int64_t kX = 'x', kW = 'w', kY = 'y', kFirstOperand = 'A', kFirstBetween = 1000;
+
+struct OperationGraph {
+  std::vector<graph::Descriptor> parts;          // tensors and operations, kept as long as the graph
+  graph::Descriptor graph;
+  std::vector<Tensor> operands;                  // second arguments of fused operations: ids kFirstOperand and on
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  std::string reason;                            // where it can't be built
+};
+
+// With a handle where the device has one. Fused operations of one or two arguments are built in their order; the text does
+// not say the shape of a second argument, so the last `add` takes a bias [1,K,1,1] and any other a tensor like y.
+OperationGraph build_graph(const Library&, const Problem&, const graph::Target&);
+
+}  // namespace convpin::cli

@@ -1,0 +1,15 @@
+// What a rule is for, in words: the reverse of parse_problem_pattern and of a rule's match.
+#pragma once
+
+#include <string>
+
+#include "shim/model/rule.hpp"
+
+namespace convpin::cli {
+
+// The text form with the parts that the pattern has: "x=[*,64,56,56] half nhwc"; empty for one that matches everything.
+std::string to_text(const ProblemPattern&);
+// "NVIDIA H200, cuDNN 9.19.0"; empty for a match that is for all.
+std::string place_words(const Match&);
+
+}  // namespace convpin::cli

@@ -1,0 +1,204 @@
+// tune: times what could run each problem of a log, and writes rules for what is best.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include "config/settings.hpp"
+#include "shim/model/text.hpp"
+#include "tools/convpin/command.hpp"
+#include "tools/convpin/files.hpp"
+#include "tools/convpin/freeze.hpp"
+#include "tools/convpin/trial.hpp"
+#include "tools/convpin/tune_state.hpp"
+#include "tools/convpin/usage.hpp"
+
+namespace convpin::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+TunePolicy policy_of(const TuneOptions& options) {
+  TunePolicy policy;
+  policy.kind = options.policy == "fastest" ? PolicyKind::Fastest : PolicyKind::LeastMemory;
+  policy.min_gain = options.min_gain;
+  policy.steps = options.steps;
+  if (options.deterministic) policy.require.add(Flag::Deterministic);
+  for (const std::string& word : options.allow) {
+    const auto flag = flag_from(FlagList::Allow, word);
+    if (!flag)
+      throw BadUse("--allow: " + quote(word) + " is not known; allowed are " + names_of(FlagList::Allow, all_flags(FlagList::Allow)));
+    policy.allow.add(*flag);
+  }
+  if (!options.workspace_limit.empty()) {
+    const auto bytes = parse_bytes(options.workspace_limit);
+    if (!bytes) throw BadUse("--workspace-limit: " + bytes.error);
+    policy.workspace_limit = *bytes;
+  }
+  return policy;
+}
+
+// What the framework runs where nobody interferes: as the log has it, else the heuristics' first.
+EngineConfig own_choice(const Usage& usage, const std::vector<EngineConfig>& listed) {
+  if (const LoggedCandidate* own = usage.framework_choice(); own && own->engine.engine >= 0) return own->engine;
+  if (!usage.ran.empty() && usage.ran.front().choice.kind == ChoiceKind::LeftAlone && usage.ran.front().choice.plan.engine.engine >= 0)
+    return usage.ran.front().choice.plan.engine;
+  return listed.empty() ? EngineConfig{} : listed.front();
+}
+
+// Each knob of the best one step up and down; cuDNN says which of them exist.
+std::vector<EngineConfig> neighbours(const EngineConfig& best) {
+  std::vector<EngineConfig> all;
+  for (std::size_t i = 0; i < best.knobs.size(); ++i)
+    for (const int step : {-1, 1}) {
+      all.push_back(best);
+      all.back().knobs[i].value += step;
+    }
+  return all;
+}
+
+struct Measured {
+  std::vector<Candidate> candidates;
+  Tuned tuned;
+};
+
+Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, TunePolicy policy, const std::function<bool()>& stop) {
+  auto configs = bench.configurations(options.knobs);
+  const EngineConfig own = own_choice(usage, configs);
+  std::erase(configs, own);
+  configs.insert(configs.begin(), own);
+  TrialOptions trial;
+  trial.timing.rounds = options.rounds;
+  trial.cold = options.cold;
+  trial.finalists = 5;
+  trial.workspace_limit = policy.workspace_limit;
+  Measured m;
+  m.candidates = try_all(bench, configs, &own, trial, stop);
+  const bool on_tensor_cores = std::ranges::count(m.candidates[0].numerical_notes, 0) > 0;
+  policy.tf32 = usage.problem.x.type != DataType::Float || options.tf32 == "yes" || (options.tf32 == "auto" && on_tensor_cores);
+  m.candidates[0].framework_choice = true;
+  m.tuned = choose(m.candidates, 0, policy);
+  if (options.knobs && m.tuned.chosen && !stop()) {
+    auto more = neighbours(m.candidates[*m.tuned.chosen].engine);
+    std::erase_if(more, [&](const EngineConfig& c) { return std::ranges::find(configs, c) != configs.end(); });
+    more.insert(more.begin(), {own, m.candidates[*m.tuned.chosen].engine});  // measured again beside them
+    for (Candidate& c : try_all(bench, more, &own, trial, stop)) {
+      const auto known = std::ranges::find(m.candidates, c.engine, &Candidate::engine);
+      if (known == m.candidates.end())
+        m.candidates.push_back(std::move(c));
+      else if (c.time_ms)
+        known->time_ms = c.time_ms, known->time_iqr_ms = c.time_iqr_ms, known->samples = c.samples;
+    }
+    m.tuned = choose(m.candidates, 0, policy);
+  }
+  return m;
+}
+
+int tune(const TuneOptions& options, const std::string& output) {
+  const TunePolicy policy = policy_of(options);
+  const auto budget = parse_seconds(options.budget);
+  if (!budget) throw BadUse("--budget: " + budget.error);
+  const Log log = read_logs(options.logs);
+  for (const std::string& warning : log.warnings) say(warning);
+  std::vector<Usage> usages = usages_of(log);
+  std::erase_if(usages, [](const Usage& u) { return u.api == "legacy"; });
+  sort_by_weight(usages);
+  std::vector<Usage> problems;  // of several GPUs in the log, each once
+  for (Usage& usage : usages)
+    if (std::ranges::find(problems, usage.problem, &Usage::problem) == problems.end()) problems.push_back(std::move(usage));
+  if (problems.empty()) {
+    say("no convolution of the graph API is in " + join(options.logs, ", ") + "; what ran on the legacy API can be frozen");
+    return kNo;
+  }
+  const auto cudnn = open_cudnn(options.cudnn);
+  const Gpu gpu(*cudnn);
+  TuneState state(!options.log.empty() ? options.log : output.empty() ? "" : output + ".jsonl", gpu, options);
+  std::signal(SIGINT, [](int) {
+    interrupted = 1;
+    std::signal(SIGINT, SIG_DFL);  // a second time: at once
+  });
+  const auto began = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
+  const auto stop = [&] { return interrupted || seconds() > *budget; };
+  std::size_t left = 0, done = 0;
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    if (state.has(problems[i])) continue;
+    if (stop()) {
+      ++left;
+      continue;
+    }
+    auto bench = Bench::make(gpu, problems[i].problem, 1);
+    if (!bench) {
+      say("left out: " + problems[i].text + ": " + bench.error);
+      continue;
+    }
+    const Measured m = tune_one(problems[i], **bench, options, policy, stop);
+    if (stop()) {  // half measured is not measured
+      ++left;
+      continue;
+    }
+    state.add(problems[i], m.candidates, m.tuned);
+    ++done;
+    const double remaining = seconds() / static_cast<double>(done) * static_cast<double>(problems.size() - i - 1);
+    say("[" + std::to_string(i + 1) + "/" + std::to_string(problems.size()) + ", " + std::to_string(static_cast<int>(remaining) + 1) +
+        " s left] " + problems[i].text + ": " + (m.tuned.chosen ? to_tag(m.candidates[*m.tuned.chosen].engine) + ": " : "nothing: ") +
+        m.tuned.reason);
+  }
+  state.end();
+  if (left > 0)
+    say(std::to_string(left) + " problems are not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
+        "); the same command goes on with them");
+  std::vector<std::string> left_out;
+  std::vector<Usage> tuned = usages_of(state.log());
+  sort_by_weight(tuned);
+  const auto rules = freeze(tuned, left_out);
+  if (rules.empty()) {
+    say("nothing was tuned");
+    return kNo;
+  }
+  write_output(
+      output,
+      pin_file(rules, {"What is best (" + options.policy + ") for the problems of " + join(options.logs, ", ") + ", by convpin tune.",
+                       "Each rule holds for this GPU and this cuDNN alone: an engine's number means another thing elsewhere."}));
+  return kYes;
+}
+
+}  // namespace
+
+Action declare_tune(CLI::App& app, const Program&) {
+  auto o = std::make_shared<TuneOptions>();
+  app.add_option("log", o->logs, "logs of convpin run --record: their problems, most time-consuming first")->required()->type_name("FILE");
+  const auto output = declare_output(app, "the rules");
+  app.add_option("--log", o->log, "file for the measurements, which a later start goes on from; the output's name with .jsonl without it")
+      ->type_name("FILE");
+  app.add_option("--policy", o->policy, "fastest or least_memory")
+      ->check(CLI::IsMember({"fastest", "least_memory"}))
+      ->capture_default_str();
+  app.add_option("--budget", o->budget, "time for all of it, e.g. \"10 min\"")->capture_default_str();
+  app.add_option("--workspace-limit", o->workspace_limit, "e.g. \"64 MiB\"; without it: none");
+  app.add_flag("--deterministic", o->deterministic, "only what gives the same result every time");
+  app.add_option("--tf32", o->tf32, "float data on tensor cores: yes, no, or auto (as the framework's choice)")
+      ->check(CLI::IsMember({"yes", "no", "auto"}))
+      ->capture_default_str();
+  app.add_option(
+         "--allow", o->allow,
+         "what is not taken unasked: runtime_compilation (whatever it costs), nondeterministic, down_convert, reduced_precision_reduction")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--min-gain", o->min_gain, "how much better than the framework's choice, else that stays")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
+  app.add_option("--steps", o->steps, "calls in which a run-time compiled engine must have repaid its compilation")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--rounds", o->rounds, "timed samples of each candidate, interleaved; the finalists have twice as many")
+      ->check(CLI::Range(3, 10000))
+      ->capture_default_str();
+  app.add_flag("--knobs", o->knobs, "also every configuration that the heuristics list, and the knobs around the best");
+  app.add_flag("--cold-cache", o->cold, "with something else in the caches before each launch");
+  app.add_option("--cudnn", o->cudnn, "cuDNN's folder or file; without it: as the loader finds it")->type_name("DIR");
+  return [o, output] { return tune(*o, *output); };
+}
+
+}  // namespace convpin::cli

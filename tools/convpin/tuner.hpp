@@ -1,0 +1,29 @@
+// What is best for a problem, of what was measured: the choice of tune, as a pure function.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shim/model/policy.hpp"
+
+namespace convpin::cli {
+
+struct TunePolicy {
+  PolicyKind kind = PolicyKind::Fastest;
+  Flags require, allow;
+  double min_gain = 0.02;
+  std::optional<std::int64_t> workspace_limit;
+  bool tf32 = true;                              // float data on tensor cores
+  double steps = 10000;                          // calls in which run-time compilation must have repaid itself
+};
+
+struct Tuned {
+  std::optional<std::size_t> chosen;             // into the candidates; nothing where none qualifies
+  std::string reason;                            // "0.1031 ms, 12 % less than the framework's own choice", or why that stays
+};
+// `own`: the framework's choice among the candidates. It stays where nothing beats it by min_gain and by more than both
+// spreads.
+Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, const TunePolicy&);
+
+}  // namespace convpin::cli
