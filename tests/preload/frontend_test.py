@@ -77,6 +77,27 @@ class Frontend(children.Case):
             child = self.preloaded(f"frontend_{version}_client", "--check", PROBLEM, CONVPIN_PROFILE="engines")
             self.assertGreater(len([c for c in child.of_type("candidate") if c["status"] in ("ok", "too_slow")]), 5)
 
+    def test_what_must_be_met_and_is(self):
+        """Nothing is said of the lists whose configurations the builders had no use for."""
+        for child, _ in self.each(request="2", CONVPIN_ON_UNSUPPORTED="error"):
+            self.assert_set(child, "im2col_gemm")
+            self.assertNotRegex(child.stderr, "error:|not be met")
+
+    def test_what_must_be_met_and_is_not(self):
+        for version in VERSIONS:
+            client = f"frontend_{version}_client"
+            if not (children.CLIENTS / client).exists():
+                self.skipTest(f"{client} is not built: tools/fetch_frontend.sh gets the headers")
+            for options, request, reason in ((("--no-tf32",), "eng38", "dropped by the program itself"), ((), "6", "arch mismatch"),
+                                             (("--max-workspace", "1000"), "2", "dropped by the program")):
+                for mode in MODES:
+                    with self.subTest(client, options=options, mode=mode):
+                        env = children.environment(LD_PRELOAD=children.LIBRARY, CONV_FWD_ALGO=request, CONVPIN_PROFILE="off", CONVPIN_ON_UNSUPPORTED="error")
+                        child = children.execute((client, *mode, *options, PROBLEM), self.folder, env)
+                        self.assertEqual((child.status, child.stdout, child.trace), (1, "", []), child.stderr)
+                        self.assertEqual(child.stderr.count("convpin: error:"), 1, child.stderr)
+                        self.assertRegex(child.stderr, f"rule CONV_FWD_ALGO asks for {request}.*{reason}.*this convolution fails")
+
 
 if __name__ == "__main__":
     children.main()
