@@ -17,13 +17,26 @@ Target target_of(const HeuristicsNode& node) { return {node.graph->handle, node.
 
 bool is_fallback(cudnnBackendHeurMode_t mode) { return mode == CUDNN_HEUR_MODE_FALLBACK; }
 
+// So many of the real list stand behind pins that needed none: as many as cudnn.benchmark tries. The FALLBACK list is whole.
+constexpr std::int64_t kBehindPins = 10;
+
+// A rule that names its configurations needs no list, and making one is most of what a pin costs.
+bool needs_list(ProblemState& state) {
+  return !asks(rule_of(state)) || !names_configurations(*rule_of(state)) || state.profile.load() == ProfileState::Wanted ||
+         !runtime().settings.denials.empty();
+}
+
+// The INSTANT list, where it is needed.
+std::vector<Listed> instant_list(const Library& library, ProblemState& state, cudnnBackendDescriptor_t graph, const Target& target) {
+  if (!needs_list(state)) return {};
+  return read_list(library, query_heuristics(library, graph, CUDNN_HEUR_MODE_INSTANT, target));
+}
+
 // The pins that the problem's rule takes; what makes the query fail where it takes none.
 void add_pins(const Library& library, HeuristicsNode& node, Answer& answer, cudnnBackendDescriptor_t graph, const std::vector<Listed>& listed) {
   ProblemState& state = *answer.state;
   // The same pin whichever mode is asked: its configuration is the one of the INSTANT list.
-  const auto instant = is_fallback(node.mode)
-                           ? read_list(library, query_heuristics(library, graph, CUDNN_HEUR_MODE_INSTANT, target_of(node)))
-                           : listed;
+  const auto instant = is_fallback(node.mode) ? instant_list(library, state, graph, target_of(node)) : listed;
   const Decision decision = decide(library, state, *node.graph, graph, target_of(node), instant);
   for (const auto& config : decision.configs) answer.slots.push_back({config, Answer::Role::Pin});
   answer.pins = decision.configs.size();
@@ -41,8 +54,9 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
   ProblemState& state = *answer->state;
   answer->failure = failure_by_miss(state);
   if (!answer->failure.empty()) return answer;
-  const auto real = read_results(library, heuristics);
-  auto listed = read_list(library, real);
+  answer->listed = needs_list(state);
+  const auto real = answer->listed ? read_results(library, heuristics) : read_results(library, heuristics, 1);
+  auto listed = answer->listed ? read_list(library, real) : std::vector<Listed>();
   const auto is_denied = [&](const Listed& entry) { return denied(state, entry.config) != nullptr; };
   answer->filtered = std::any_of(listed.begin(), listed.end(), is_denied);
   if (!real.empty() && (answer->filtered || asks(rule_of(state)))) {
@@ -70,6 +84,7 @@ AnswerPointer copy_of(const Answer& prepared) {
   copy->generation = prepared.generation;
   copy->filtered = prepared.filtered;
   copy->strict = prepared.strict;
+  copy->listed = prepared.listed;
   return copy;
 }
 
@@ -92,11 +107,12 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
   const bool ours_alone = node.answer->filtered || node.answer->strict;
   const auto pins = static_cast<std::int64_t>(node.answer->pins);
   const auto of_ours = ours_alone ? static_cast<std::int64_t>(node.answer->slots.size()) : pins;
+  const std::int64_t most_real = node.answer->listed || pins == 0 || is_fallback(node.mode) ? INT64_MAX : kBehindPins;
   if (requested <= 0 || !values) {
     if (ours_alone && count) return *count = of_ours, CUDNN_STATUS_SUCCESS;
     const auto status = library.cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, requested, count, values);
-    if (status == CUDNN_STATUS_SUCCESS && count) *count += pins;
+    if (status == CUDNN_STATUS_SUCCESS && count) *count = std::min(*count, most_real) + pins;
     return status;
   }
 
@@ -114,10 +130,12 @@ cudnnStatus_t answer_query(const Library& library, cudnnBackendDescriptor_t heur
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
   if (!ours_alone && requested > filled)
     status = library.cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                              requested - filled, &real, values + filled);
+                                              std::min(requested - filled, most_real), &real, values + filled);
   if (status != CUDNN_STATUS_SUCCESS && filled == 0) return status;
   for (std::int64_t i = 0; i < real; ++i) {
     const auto slot = static_cast<std::size_t>(pins + i);
+    if (slot == answer->slots.size() && !answer->listed)
+      answer->slots.push_back({read_config(library, values[filled + i]), Answer::Role::Real});
     if (slot < answer->slots.size()) give(values[filled + i], answer, slot);
   }
   if (count) *count = filled + real;
@@ -135,8 +153,7 @@ Descriptor swap_config(const Library& library, cudnnBackendDescriptor_t config, 
   const Descriptor graph = graph_of_config(library, config);
   if (!graph) return {};
   const Target target{node.graph->handle, node.device_prop ? node.device_prop->get() : nullptr};
-  const auto instant = read_list(library, query_heuristics(library, graph.get(), CUDNN_HEUR_MODE_INSTANT, target));
-  const Decision decision = decide(library, state, *node.graph, graph.get(), target, instant);
+  const Decision decision = decide(library, state, *node.graph, graph.get(), target, instant_list(library, state, graph.get(), target));
   {
     std::lock_guard hold(state.lock);
     state.unsupported_reason = decision.configs.empty() ? decision.reason : std::string();

@@ -106,12 +106,13 @@ Descriptor graph_of_config(const Library& library, cudnnBackendDescriptor_t conf
   return graph;
 }
 
-std::vector<Descriptor> read_results(const Library& library, cudnnBackendDescriptor_t heuristics) {
+std::vector<Descriptor> read_results(const Library& library, cudnnBackendDescriptor_t heuristics, std::int64_t most) {
   std::int64_t count = 0;
   if (get(library, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr) !=
           CUDNN_STATUS_SUCCESS ||
       count <= 0)
     return {};
+  count = std::min(count, most);
   std::vector<Descriptor> configs;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::int64_t i = 0; i < count; ++i) {

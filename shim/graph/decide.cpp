@@ -95,6 +95,13 @@ Decision by_policy(const Library& library, ProblemState& state, const Rule& rule
 
 bool asks(const Rule* rule) { return rule && (rule->policy != PolicyKind::None || rule->request()); }
 
+bool names_configurations(const Rule& rule) {
+  using Kind = Request::Kind;
+  return rule.policy == PolicyKind::None && std::all_of(rule.requests.begin(), rule.requests.end(), [](const Request& request) {
+           return request.kind == Kind::ExactEngine || request.kind == Kind::FrameworkChoice;
+         });
+}
+
 Decision decide(const Library& library, ProblemState& state, const ConvolutionGraph& graph, cudnnBackendDescriptor_t descriptor,
                 const Target& target, const std::vector<Listed>& heuristics) {
   const Rule* rule = rule_of(state);

@@ -118,6 +118,7 @@ struct Answer {
   bool filtered = false;       // the real list is not given as it is: something in it is denied
   std::string failure;         // not empty: the query is to fail, since a rule says so
   bool strict = false;         // pins alone: what drops them finds nothing behind them
+  bool listed = true;          // the slots hold the real list already; else each is added as it is given
 
   bool pin_ran() const;        // under lock
 };

@@ -27,9 +27,9 @@ class Refused(children.Case):
 
     def test_dropped_by_the_programs_own_filter(self):
         filtered = ("--deny-note", "tensor_core")
-        for options in (filtered, (*filtered, "--benchmark")):
-            with self.subTest(options):
-                child = self.pin("eng38", *options)
+        for pin, options in ((p, o) for p in ("eng38", "eng38_k2=1_k13=0") for o in (filtered, (*filtered, "--benchmark"))):
+            with self.subTest(pin, options=options):
+                child = self.pin(pin, *options)
                 self.assert_not_set(child, "refused", "eng38.* dropped by the program")
                 self.assert_as_bare(child, *options)
 
