@@ -30,7 +30,7 @@ RARE = [  # what the others lack: depthwise, grouped, dilated, 3-D, 1-D, other t
 
 def problems():
     """100 texts; the operations in turn."""
-    lines = list(csv.DictReader(open(pathlib.Path(__file__).parent / "data/deepbench_conv_training.csv")))
+    lines = list(csv.DictReader((pathlib.Path(__file__).parent / "data/deepbench_conv_training.csv").read_text().splitlines()))
     kinds = ("half nhwc", "float nchw")
     found = [f"{o} {text}" for text in RARE for o in OPERATIONS]
     found += [f"{o} x=[{x}] w=[{w}] {kinds[i % 2]} pad={pad},{pad} stride={stride},{stride}"
