@@ -25,7 +25,7 @@ BACKWARD = "backward_data " + PROBLEM
 class Evidence(command.Case):
     def setUp(self):
         super().setUp()
-        self.options = types.SimpleNamespace(budget=1e6, folder=pathlib.Path(self.folder))
+        self.options = types.SimpleNamespace(budget=1e6, workspace_limit=0, folder=pathlib.Path(self.folder))
         for patch in (unittest.mock.patch.object(spread, "CONVPIN", command.COMMAND),
                       unittest.mock.patch.object(spread, "cudnn_folder", lambda: command.children.STANDIN),
                       unittest.mock.patch.dict("os.environ", command.children.environment()),

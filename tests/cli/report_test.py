@@ -73,7 +73,7 @@ class Report(command.Case):
         header = '{"type":"header","schema":1,"run_id":"r","cudnn":"9.19.0","command":"<script>alert(1)</script>","gpu":{"name":"G&H"}}'
         of = '"run_id":"r","problem_id":1'
         lines = [header, f'{{{of},"type":"problem","problem":"{PROBLEM}","api":"graph","label":"layer1.<b>conv1</b>"}}']
-        for engine, time, memory, energy in (("eng1", 1000, 0, 7.5), ("eng2", 250, 4096, 2.5), ("eng3", 500, 1024, "null")):
+        for engine, time, memory, energy in (("eng1", 1000, 0, 7.5), ("eng2", 250, 4096, 2.5), ("eng3", 500, 1024, "null"), ("eng4", 1300, 8192, "null")):
             lines.append(f'{{{of},"type":"candidate","engine":"{engine}","status":"ok","time_us":{time},"workspace_bytes":{memory},'
                          f'"energy_mj":{energy},"framework_choice":{"true" if engine == "eng1" else "false"}}}')
         lines += [f'{{{of},"type":"choice","choice":"set","api":"graph","ran":"eng2","engine":"eng2"}}',
@@ -82,9 +82,10 @@ class Report(command.Case):
         text = self.page("made.jsonl")
         Page(text)
         rows = re.findall(r"<tr[^>]*><td>(eng\d).*?</tr>", text)
-        self.assertEqual(rows, ["eng2", "eng3", "eng1"])  # fastest first
+        self.assertEqual(rows, ["eng2", "eng3", "eng1", "eng4"])  # fastest first
+        self.assertLess(text.index("1 more than five times as slow"), text.index("eng4"))  # folded away, in a table of its own
         widths = [[float(w) for w in re.findall(r"width:([0-9.]+)%", row)] for row in re.findall(r"<tr[^>]*><td>eng\d.*?</tr>", text)]
-        self.assertEqual([[round(w) for w in row] for row in widths], [[25, 100, 33], [50, 25], [100, 0, 100]])
+        self.assertEqual([[round(w) for w in row] for row in widths], [[25, 100, 33], [50, 25], [100, 0, 100], [100, 100]])
         self.assertIn("7.500 mJ", text)
         self.assertIn("<b>750.0 ms</b>gained by the pins", text)  # 1000 calls, 1 ms before, 0.25 ms now
         self.assertNotIn("<script>alert", text)

@@ -4,7 +4,7 @@
 
 For each model and kind: recorded with benchmark off, frozen, tuned; then --starts rounds of the four, their order rotated. All
 starts of one configuration are on one GPU. Ratios are of neighbours in the same round. Then every candidate of every problem is
-timed anew in fresh processes, and the tuned choice compared with the best that the policy may take.
+timed anew in fresh processes, and the tuned choice compared with the best that the policy may take. --workspace-limit BYTES: of tune.
 """
 import json
 import math
@@ -35,7 +35,8 @@ def prepare(o, gpu, name, tunings):
         spread.must(spread.run(spread.program("training.py", *name.split("-"), "--steps", 8, record=unfinished), gpu=gpu), f"recording {name}")
         unfinished.rename(log)
     spread.must(spread.convpin("freeze", log, "-o", frozen), f"freezing {name}")
-    spread.tune(o, gpu, log, o.folder / f"{name}.tuned.toml", tunings, budget=o.tune_budget)
+    spread.tune(o, gpu, log, o.folder / f"{name}.tuned.toml", tunings, *(["--workspace-limit", o.workspace_limit] if o.workspace_limit else []),
+                budget=o.tune_budget)
 
 
 def start(o, gpu, name, turn, rows):
@@ -78,7 +79,8 @@ def against_the_best(o, name):
             timed = {r["engine"]: r for r in rows if r["problem"] == problem and r["status"] == "ok" and r["time_ms"]}
             own = timed.get(chosen[problem])
             if own:
-                fair = {e: r["time_ms"] for e, r in timed.items() if not UNASKED & set(r["notes"]) and (problem, e) not in rejected}
+                fair = {e: r["time_ms"] for e, r in timed.items() if not UNASKED & set(r["notes"]) and (problem, e) not in rejected and
+                        (not o.workspace_limit or r["workspace_bytes"] <= o.workspace_limit)}
                 fair[own["engine"]] = own["time_ms"]
                 best = min(fair, key=fair.get)
                 ratios[problem] = own["time_ms"] / fair[best], own["engine"], best
@@ -91,7 +93,8 @@ def word(ratio, half, limit):
 
 def table(o, rows, tunings, out):
     out.write(f"Measured {spread.version_line()}; training steps of torchvision's models, batch 64, {o.steps} steps a start. 95 % bounds; "
-              "ratios to benchmark off in the same round.\n\n")
+              "ratios to benchmark off in the same round."
+              f"{f' Tuned with a workspace limit of {o.workspace_limit} bytes.' if o.workspace_limit else ''}\n\n")
     out.write("| model | | starts | " + " | ".join(f"{m} | ratio" for m in MEASURES.values()) + " |\n|" + " --- |" * (3 + 2 * len(MEASURES)) + "\n")
     verdicts = []
     for name in o.configs:
@@ -131,7 +134,7 @@ def ratio_of(of, mode, beside, key):
 
 
 def main():
-    o = spread.options(__doc__, "starts", configs=CONFIGURATIONS, starts=10, steps=30, tune_budget=200.0)
+    o = spread.options(__doc__, "starts", configs=CONFIGURATIONS, starts=10, steps=30, tune_budget=200.0, workspace_limit=0)
     rows, tunings = spread.Rows(o.folder / "starts.jsonl"), spread.Rows(o.folder / "tunings.jsonl")
 
     def job(name):
