@@ -10,6 +10,8 @@ wheels=wheels8 fetch_wheels $cudnn8_wheels || say "cuDNN 8 could not be had: its
 allocators="libjemalloc2 libtcmalloc-minimal4"   # preloaded beside the library in one test
 dpkg -s $allocators >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends $allocators >/dev/null 2>&1 ||
   say "skipped: the test beside other allocators ($allocators are not installed)"
+command -v chromium chromium-browser google-chrome chrome >/dev/null || apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 ||
+  say "skipped: the report's page in a browser (chromium is not installed)"
 
 jobs=$(nproc)
 configure ci

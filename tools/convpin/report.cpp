@@ -15,6 +15,7 @@ void add(const Usage& usage, Total& total) {
   ++total.problems;
   total.calls += usage.calls;
   const LoggedCandidate* is = usage.chosen();
+  if (is) total.energy_mj += is->energy_mj.value_or(0) * static_cast<double>(usage.calls);
   if (is && is->time_ms) {
     total.time_ms += *is->time_ms * static_cast<double>(usage.calls);
     total.gained_ms += usage.gained_ms().value_or(0);

@@ -18,6 +18,7 @@ struct Total {
   std::uint64_t calls = 0;
   double time_ms = 0;                            // calls x the time of what ran, over the problems that were profiled
   double gained_ms = 0;                          // against the framework's choice
+  double energy_mj = 0;                          // calls x the energy of what ran, where it was measured
   std::uint64_t untimed_calls = 0;               // of problems without a time
 };
 

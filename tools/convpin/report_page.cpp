@@ -10,6 +10,8 @@
 namespace convpin::cli {
 namespace {
 
+constexpr double kFar = 5;  // times the fastest (the page says five); what takes longer is folded away
+
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -54,11 +56,12 @@ std::string totals_table(const std::string& by, const std::vector<Total>& totals
         element("td", std::to_string(t.calls), "class=num") +
         bar(t.calls > t.untimed_calls ? std::optional(t.time_ms) : std::nullopt, all.time_ms,
             milliseconds(t.time_ms) + (all.time_ms > 0 ? ", " + std::to_string(std::lround(t.time_ms / all.time_ms * 100)) + " %" : "")) +
-        element("td", t.gained_ms == 0 ? "–" : milliseconds(t.gained_ms), "class=num") + "</tr>";
-  return "<table class=totals><thead><tr><th>" + by +
+        element("td", t.gained_ms == 0 ? "–" : milliseconds(t.gained_ms), "class=num") +
+        (all.energy_mj > 0 ? bar(t.energy_mj, all.energy_mj, four_digits(t.energy_mj / 1000) + " J") : "") + "</tr>";
+  return "<div class=wide><table class=totals><thead><tr><th>" + by +
          "</th><th class=num>problems</th><th class=num>calls</th><th class=num>calls × time</th><th "
-         "class=num>gained</th></tr></thead><tbody>" +
-         rows + "</tbody></table>";
+         "class=num>gained</th>" +
+         (all.energy_mj > 0 ? "<th class=num>calls × energy</th>" : "") + "</tr></thead><tbody>" + rows + "</tbody></table></div>";
 }
 
 std::string notes_of(const LoggedCandidate& c, DataType type) {
@@ -77,15 +80,33 @@ std::string candidate_row(const Usage& u, const LoggedCandidate& c, const Logged
   std::string marks;
   if (chosen) marks += "<span class=mark>ran</span>";
   if (c.framework_choice) marks += "<span class=mark>framework’s choice</span>";
-  const std::string algorithm = c.algorithm < 0 ? "" : std::to_string(c.algorithm) + " " + algorithm_name(c.operation, c.algorithm);
-  std::string row = "<tr" + std::string(chosen ? " class=chosen" : "") + "><td>" + escaped(algorithm.empty() ? c.identity() : algorithm) +
-                    marks + "</td>";
-  row += element("td", c.engine.engine < 0 ? "" : escaped(to_tag(c.engine)), "class=tag");
+  std::vector<std::string> what;
+  if (c.engine.engine >= 0 && c.algorithm >= 0)
+    what.push_back(std::to_string(c.algorithm) + " " + algorithm_name(c.operation, c.algorithm));
+  if (const std::string notes = notes_of(c, u.problem.x.type); !notes.empty()) what.push_back(notes);
+  std::string row = "<tr" + std::string(chosen ? " class=chosen" : "") + "><td>" + escaped(c.identity()) + marks + "<span class=notes>" +
+                    escaped(join(what, " · ")) + "</span></td>";
   row += bar(c.time_ms, largest.time_ms.value_or(0), c.time_ms ? milliseconds(*c.time_ms) : "");
   row += bar(c.workspace_bytes ? std::optional(static_cast<double>(*c.workspace_bytes)) : std::nullopt,
              static_cast<double>(largest.workspace_bytes.value_or(0)), c.workspace_bytes ? bytes_text(*c.workspace_bytes) : "");
   if (largest.energy_mj) row += bar(c.energy_mj, *largest.energy_mj, c.energy_mj ? four_digits(*c.energy_mj) + " mJ" : "");
-  return row + element("td", escaped(notes_of(c, u.problem.x.type)), "class=notes") + "</tr>";
+  return row + "</tr>";
+}
+
+// A row a candidate, with bars to the largest values among them.
+std::string candidates_table(const Usage& u, const std::vector<const LoggedCandidate*>& candidates) {
+  LoggedCandidate largest;
+  for (const LoggedCandidate* c : candidates) {
+    if (c->time_ms) largest.time_ms = std::max(largest.time_ms.value_or(0), *c->time_ms);
+    if (c->workspace_bytes) largest.workspace_bytes = std::max(largest.workspace_bytes.value_or(0), *c->workspace_bytes);
+    if (c->energy_mj) largest.energy_mj = std::max(largest.energy_mj.value_or(0), *c->energy_mj);
+  }
+  std::string html =
+      "<div class=wide><table class=candidates><thead><tr><th>candidate</th><th class=num>time</th><th "
+      "class=num>workspace</th>" +
+      std::string(largest.energy_mj ? "<th class=num>energy</th>" : "") + "</tr></thead><tbody>";
+  for (const LoggedCandidate* c : candidates) html += candidate_row(u, *c, largest);
+  return html + "</tbody></table></div>";
 }
 
 std::string problem_section(const Usage& u, const Total& all, bool open) {
@@ -95,12 +116,12 @@ std::string problem_section(const Usage& u, const Total& all, bool open) {
   if (chosen && std::ranges::find(u.candidates, chosen->identity(), &LoggedCandidate::identity) == u.candidates.end())
     able.push_back(chosen);
   std::ranges::stable_sort(able, {}, [](const LoggedCandidate* c) { return c->time_ms.value_or(HUGE_VAL); });
-  LoggedCandidate largest;
-  for (const LoggedCandidate* c : able) {
-    if (c->time_ms) largest.time_ms = std::max(largest.time_ms.value_or(0), *c->time_ms);
-    if (c->workspace_bytes) largest.workspace_bytes = std::max(largest.workspace_bytes.value_or(0), *c->workspace_bytes);
-    if (c->energy_mj) largest.energy_mj = std::max(largest.energy_mj.value_or(0), *c->energy_mj);
-  }
+  // What is far slower would make a dot of every other bar.
+  const double far = able.empty() ? HUGE_VAL : kFar * able.front()->time_ms.value_or(HUGE_VAL);
+  const auto first_slow = std::ranges::stable_partition(
+      able, [&](const LoggedCandidate* c) { return c == chosen || c->framework_choice || !(c->time_ms && *c->time_ms > far); });
+  const std::vector<const LoggedCandidate*> slow(first_slow.begin(), first_slow.end());
+  able.erase(first_slow.begin(), first_slow.end());
 
   std::vector<std::string> facts{std::to_string(u.calls) + " calls", u.api + " API"};
   if (chosen) facts.push_back("ran " + u.ran.front().choice.ran);
@@ -113,14 +134,12 @@ std::string problem_section(const Usage& u, const Total& all, bool open) {
   std::string html = "<details class=problem" + std::string(open ? " open" : "") + "><summary><code>" + escaped(u.text) +
                      "</code><span class=facts>" + (u.labels.empty() ? "" : "<b>" + escaped(join(u.labels, ", ")) + "</b> · ") +
                      escaped(join(facts, " · ")) + "</span></summary>";
-  html +=
-      "<div class=wide><table class=candidates><thead><tr><th>algorithm</th><th>engine</th><th class=num>time</th><th "
-      "class=num>workspace</th>" +
-      std::string(largest.energy_mj ? "<th class=num>energy</th>" : "") + "<th>notes</th></tr></thead><tbody>";
-  for (const LoggedCandidate* c : able) html += candidate_row(u, *c, largest);
-  html += "</tbody></table></div>";
+  html += candidates_table(u, able);
+  if (!slow.empty())
+    html += "<details class=more><summary>" + std::to_string(slow.size()) +
+            " more than five times as slow as the fastest</summary>" + candidates_table(u, slow) + "</details>";
   if (!refused.empty()) {
-    html += "<details class=refused><summary>" + std::to_string(refused.size()) + " not supported</summary><ul>";
+    html += "<details class=more><summary>" + std::to_string(refused.size()) + " not supported</summary><ul>";
     for (const LoggedCandidate* c : refused) {
       const std::string algorithm =
           c->algorithm < 0 ? "" : std::to_string(c->algorithm) + " " + algorithm_name(c->operation, c->algorithm) + ", ";
@@ -155,7 +174,10 @@ std::string report_page(const Report& r) {
   html += "<div class=tiles>" + tile(std::to_string(r.all.problems), "problems") + tile(std::to_string(r.all.calls), "calls");
   if (r.all.time_ms > 0) {
     html += tile(milliseconds(r.all.time_ms), "calls × time of what ran");
-    html += tile(milliseconds(std::abs(r.all.gained_ms)), r.all.gained_ms < 0 ? "lost by the pins" : "gained by the pins");
+    const double before = r.all.time_ms + r.all.gained_ms, percent = before > 0 ? 100 * std::abs(r.all.gained_ms) / before : 0;
+    html += tile(milliseconds(std::abs(r.all.gained_ms)),
+                 std::string(r.all.gained_ms < 0 ? "lost by the pins" : "gained by the pins") + ", " + four_digits(percent) + " %");
+    if (r.all.energy_mj > 0) html += tile(four_digits(r.all.energy_mj / 1000) + " J", "calls × energy of what ran");
   }
   html += "</div>\n<h2>By operation</h2>" + totals_table("operation", r.by_operation, r.all);
   if (!r.by_label.empty()) html += "<h2>By layer</h2>" + totals_table("layer", r.by_label, r.all);
@@ -163,12 +185,12 @@ std::string report_page(const Report& r) {
       "\n<h2>Problems, most time first</h2><p><input id=filter type=search placeholder=\"show only what contains …\" aria-label=\"show "
       "only what contains\"></p>\n";
   for (std::size_t i = 0; i < r.usages.size(); ++i) html += problem_section(r.usages[i], r.all, i < kOpen);
-  html +=
-      "<footer>Bars within a problem are drawn to its largest value. Times are medians taken inside the running program "
-      "(indications; see time_iqr_ms of convpin report --csv); memory is workspace. Gained: against the framework’s own choice, over the "
-      "calls that were "
-      "made. convpin " CONVPIN_VERSION "</footer><script>" +
-      std::string(kReportScript) + "</script></body></html>\n";
+  const bool tuned = std::ranges::all_of(r.runs, [](const Run& run) { return run.command.starts_with("convpin tune"); });
+  html += "<footer>The bars of a table are drawn to its largest value. Times are medians" +
+          std::string(tuned ? " that convpin tune measured" : " taken inside the running program, and so indications") +
+          " (their spread is in convpin report --csv); memory is workspace. Gained: against the framework’s own choice, over the calls that "
+          "were made. convpin " CONVPIN_VERSION "</footer><script>" +
+          std::string(kReportScript) + "</script></body></html>\n";
   return html;
 }
 
