@@ -32,14 +32,16 @@ def bound(kind, length, winograd=None):
     return max(allowed, WINOGRAD[3 if winograd <= 3 else 5]) if winograd else allowed
 
 
+def environment(env=None, preload=True):
+    """This process' environment without rules, and env."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("CONV_", "CONVPIN_")) and k != "LD_PRELOAD"}
+    return {**clean, **(env or {}), **({"LD_PRELOAD": str(LIBRARY)} if preload else {})}
+
+
 def child(argv, preload=True, env=None, timeout=120):
     """Runs argv; returns (status, stdout, stderr)."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("CONV_", "CONVPIN_")) and k != "LD_PRELOAD"}
-    environment.update(env or {})
-    if preload:
-        environment["LD_PRELOAD"] = str(LIBRARY)
     try:
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run(argv, env=environment(env, preload), capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired as late:
         return 124, str(late.stdout), f"no end within {timeout} s: {late.stderr}"
     return done.returncode, done.stdout, done.stderr

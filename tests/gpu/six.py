@@ -45,17 +45,23 @@ def log_of(o, kind, mode, turn):
     return o.folder / f"{kind}.{list(MODES).index(mode)}.{turn}.jsonl"
 
 
-def start(o, gpu, kind, mode, turn, rows):
-    pins, arguments, env = MODES[mode]
-    if rows.of(kind=kind, mode=mode, turn=turn) or spread.left(o) < 45:
+def start(o, gpu, starts, rows):
+    """Some of (kind, mode, turn), one after the other."""
+    starts = [s for s in starts if not rows.of(**dict(zip(("kind", "mode", "turn"), s)))]
+    if spread.left(o) < 60:
         return
-    log = log_of(o, kind, mode, turn)
-    log.unlink(missing_ok=True)
-    argv = spread.program("training.py", "resnet50", kind, "--steps", STEPS, *arguments, record=log,
-                          config=[o.folder / f"{kind}.{pins}.toml"] if pins else [])
-    out, err, seconds = spread.must(spread.run(argv, gpu=gpu, env=env), f"{kind}, {mode}")
-    rows.add(kind=kind, mode=mode, turn=turn, seconds=seconds, **json.loads(out.splitlines()[-1]))
-    say(f"GPU {gpu}: {kind}, {mode}, start {turn + 1} of 6: {len(spread.ran_most(log))} problems, {seconds:.0f} s")
+    commands = []
+    for kind, mode, turn in starts:
+        pins, arguments, env = MODES[mode]
+        log = log_of(o, kind, mode, turn)
+        log.unlink(missing_ok=True)
+        argv = spread.program("training.py", "resnet50", kind, "--steps", STEPS, *arguments, record=log,
+                              config=[o.folder / f"{kind}.{pins}.toml"] if pins else [])
+        commands.append((argv, env))
+    for (kind, mode, turn), result in zip(starts, spread.in_turn(commands, gpu)):
+        out, err, seconds = spread.must(result, f"{kind}, {mode}")
+        rows.add(kind=kind, mode=mode, turn=turn, seconds=seconds, **json.loads(out.splitlines()[-1]))
+        say(f"GPU {gpu}: {kind}, {mode}, start {turn + 1} of 6: {len(spread.ran_most(log_of(o, kind, mode, turn)))} problems, {seconds:.0f} s")
 
 
 def weights(log):
@@ -110,7 +116,8 @@ def main():
     ready = [(kind, mode) for kind in o.kinds for mode, (which, *_) in MODES.items()
              if which in (None, "frozen") or tunings.of(to=f"{kind}.{which}.toml", complete=True)]
     starts = [(kind, mode, turn) for kind, mode in ready for turn in range(o.starts)]
-    failures += spread.over_gpus(o, [[lambda gpu, s=s: start(o, gpu, *s, rows) for s in mine] for mine in spread.dealt(starts, o.gpus)])
+    failures += spread.over_gpus(o, [[lambda gpu, some=mine[i:i + 4]: start(o, gpu, some, rows) for i in range(0, len(mine), 4)]
+                                     for mine in spread.dealt(starts, o.gpus)])
     undone = []
     with open(o.out, "w") as out:
         out.write(f"Measured {spread.version_line()}; ResNet-50, batch 64, {STEPS} training steps a start, the starts spread over {o.gpus} GPUs of a kind. "

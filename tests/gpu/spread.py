@@ -72,6 +72,26 @@ def run(argv, gpu=0, env=None, timeout=600):
     return *result, time.monotonic() - begin
 
 
+def in_turn(commands, gpu, timeout=300):
+    """Runs programs that have --wait, one after the other, when all have done their imports: none disturbs another's clock.
+
+    commands: (argv, environment). Yields (status, stdout, stderr, seconds from the word to go).
+    """
+    waiting = [subprocess.Popen(list(map(str, argv)) + ["--wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=runs.environment({"CUDA_VISIBLE_DEVICES": visible(gpu), **env}, preload=False)) for argv, env in commands]
+    try:
+        for process in waiting:
+            process.stdout.readline()   # "ready", or nothing where it failed
+        for process in waiting:
+            begin = time.monotonic()
+            out, err = process.communicate("go\n", timeout=timeout)
+            yield process.returncode, out, err, time.monotonic() - begin
+    finally:
+        for process in waiting:
+            process.kill()
+            process.communicate()
+
+
 def convpin(*args, **kwargs):
     return run([CONVPIN, *args], **kwargs)
 

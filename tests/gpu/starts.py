@@ -40,14 +40,13 @@ def prepare(o, gpu, name, tunings):
 
 
 def start(o, gpu, name, turn, rows):
-    for mode in MODES[turn % 4:] + MODES[:turn % 4]:
-        if rows.of(config=name, mode=mode, turn=turn):
-            continue
-        if spread.left(o) < 45:
-            return
-        argv = spread.program("training.py", *name.split("-"), "--steps", o.steps, *(["--benchmark"] if mode == "benchmark on" else []),
-                              config=pins(o.folder, name, mode))
-        out, err, seconds = spread.must(spread.run(argv, gpu=gpu), f"{name}, {mode}")
+    modes = [m for m in MODES[turn % 4:] + MODES[:turn % 4] if not rows.of(config=name, mode=m, turn=turn)]
+    if spread.left(o) < 60:
+        return
+    commands = [(spread.program("training.py", *name.split("-"), "--steps", o.steps, *(["--benchmark"] if mode == "benchmark on" else []),
+                                config=pins(o.folder, name, mode)), {}) for mode in modes]
+    for mode, result in zip(modes, spread.in_turn(commands, gpu)):
+        out, err, seconds = spread.must(result, f"{name}, {mode}")
         r = json.loads(out.splitlines()[-1])
         rows.add(config=name, mode=mode, turn=turn, seconds=seconds, **r)
         say(f"GPU {gpu}: {name} {turn + 1}/{o.starts} {mode}: first step {r['first_s']:.2f} s, step {r['step_ms']:.2f} ms, {r['device_gib']:.2f} GiB")

@@ -5,6 +5,7 @@
 import argparse
 import json
 import statistics
+import sys
 import time
 import warnings
 
@@ -54,7 +55,11 @@ def main():
     parser.add_argument("--benchmark", action="store_true")
     parser.add_argument("--deterministic", action="store_true", help="torch.use_deterministic_algorithms, only warning where there is none")
     parser.add_argument("--joules", type=float, default=0, help="after the steps so many seconds of them with the energy counter read")
+    parser.add_argument("--wait", action="store_true", help="say that the imports are done, and go on at a line on stdin")
     o = parser.parse_args()
+    if o.wait:
+        print("ready", flush=True)
+        sys.stdin.readline()
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = o.benchmark
     if o.deterministic:
