@@ -174,7 +174,7 @@ std::string forbidden(const Library& library, PlanNode& plan) {
   ProblemState& state = *plan.state;
   const EngineConfig& config = plan.own().config;
   if (const Denial* denial = denied(state, config))
-    return to_tag(config) + " is denied by " + denial->source + (denial->reason.empty() ? "" : " (" + denial->reason + ")");
+    return to_tag(config) + " is " + denial_text(*denial);
   if (plan.answer) return {};
   if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
   if (!plan.json.empty() || satisfies(state, library.version, plan.own())) return {};

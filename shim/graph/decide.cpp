@@ -5,6 +5,7 @@
 
 #include "shim/graph/profile.hpp"
 #include "shim/model/policy.hpp"
+#include "shim/process/decided.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/measure.hpp"
 
@@ -25,7 +26,7 @@ void keep_allowed(const Library& library, const ProblemState& state, const Rule&
                   const Target& target, std::vector<EngineConfig>& configs, std::string& reason) {
   std::erase_if(configs, [&](const EngineConfig& config) {
     if (const Denial* denial = denied(state, config)) {
-      reason = to_tag(config) + " is denied by " + denial->source + (denial->reason.empty() ? "" : " (" + denial->reason + ")");
+      reason = to_tag(config) + " is " + denial_text(*denial);
       return true;
     }
     if (rule.require.empty()) return false;
@@ -56,39 +57,24 @@ Decision by_name(const Library& library, ProblemState& state, const Rule& rule, 
   return out;
 }
 
-// What the rule's policy took before.
-std::optional<Decision> remembered(ProblemState& state, const Rule& rule) {
-  std::lock_guard hold(state.lock);
-  if (state.decided_for != &rule) return std::nullopt;
-  Decision out;
-  for (const Candidate& c : state.decided) out.configs.push_back(c.engine);
-  if (!state.decided_met) out.reason = state.decided_reason;
+Decision from(const Decided& decided) {
+  Decision out{{}, decided.reason};
+  for (const Candidate& c : decided.candidates) out.configs.push_back(c.engine);
   return out;
 }
 
 Decision by_policy(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
                    cudnnBackendDescriptor_t descriptor, const Target& target, const std::vector<Listed>& heuristics) {
   if (std::string refused = policy_refused(rule); !refused.empty()) return {{}, std::move(refused)};
-  if (auto known = remembered(state, rule)) return *std::move(known);
+  if (const auto known = decided_before(state, rule)) return from(*known);
   std::string why = may_profile(library, target, graph, heuristics);
   if (!why.empty()) return {{}, why};
   MeasuringTurn turn(MeasuringTurn::Wait::Yes);
-  if (auto known = remembered(state, rule)) return *std::move(known);  // another thread's work, meanwhile
+  if (const auto known = decided_before(state, rule)) return from(*known);  // another thread's work, meanwhile
   std::vector<Candidate> profiled;
   if (why = turn.refused(); why.empty()) profiled = profile_on_own_data(library, state, rule, graph, descriptor, target, heuristics, why);
   if (profiled.empty()) return {{}, why};  // not remembered: the next time may be better
-  Rule limited = rule;
-  if (const std::int64_t limit = workspace_limit_of(&rule); limit >= 0) limited.workspace_limit = limit;
-  const Ranking ranking = rank(profiled, limited);
-  {
-    std::lock_guard hold(state.lock);
-    state.decided.clear();
-    for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
-    state.decided_reason = ranking.reason;
-    state.decided_met = ranking.met;
-    state.decided_for = &rule;
-  }
-  return remembered(state, rule).value_or(Decision());
+  return from(decide_from(state, rule, profiled));
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ Attempt attempt_of(const Session& session, const Row& row) {
   for (const EngineConfig& config : row.configs) {
     c.engine = config;
     if (const Denial* denial = denied(session.known.state, config)) {
-      c.reason = "denied by " + denial->source;
+      c.reason = denial_text(*denial);
       continue;
     }
     const Descriptor descriptor(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
@@ -281,11 +281,7 @@ void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
   if (!cuda || !read_caller(variant_pack, *plan.graph, caller)) {
     // What the pack holds was set before anybody watched, or on another thread: it may be so for ever.
     constexpr int kTries = 8;
-    auto waiting = ProfileState::Wanted;
-    if (++plan.misses >= kTries && state.profile.compare_exchange_strong(waiting, ProfileState::Done)) {
-      profile_done();
-      ++runtime().unseen_profiles;
-    }
+    if (++plan.misses >= kTries && take_profile(state)) ++runtime().unseen_profiles;
     return;
   }
   if (!library.cudnnGetStream || library.cudnnGetStream(handle, &stream) != CUDNN_STATUS_SUCCESS || !may_measure(*cuda, stream))
@@ -344,8 +340,7 @@ std::vector<Candidate> profile_on_own_data(const Library& library, ProblemState&
   const auto rows = rows_of(library, known, ProfileLevel::Engines, heuristics, engine_count(library, descriptor));
   auto candidates = measure_rows(*cuda, stream, {caller, target, descriptor, heuristics, known, rows, rule.allow}, graph);
   report_profile(state, candidates, library);
-  auto waiting = ProfileState::Wanted;  // what the settings want to see of it is seen
-  if (state.profile.compare_exchange_strong(waiting, ProfileState::Done)) profile_done();
+  take_profile(state);  // what the settings want to see of it is seen
   return candidates;
 }
 

@@ -46,7 +46,7 @@ Candidate candidate_of(const Execution& e, ProblemState& state, int algorithm) {
 
 std::string denial_of(const ProblemState& state, int algorithm) {
   const Denial* denial = algorithm < 0 ? nullptr : denied_algorithm(state, algorithm);
-  return denial ? "algorithm " + denied_text(*denial) + " is denied by " + denial->source : "";
+  return denial ? "algorithm " + denied_text(*denial) + " is " + denial_text(*denial) : "";
 }
 
 std::string too_small(std::size_t bytes) {

@@ -50,7 +50,7 @@ std::string lacks(const Rule& rule, Operation operation, int algorithm, int math
 
 // Why this algorithm can't be the pin; empty, with its workspace, if it can.
 std::string refusal(const Library& library, const Descriptors& d, const ProblemState& state, const Rule& rule, int algorithm, std::int64_t& bytes) {
-  if (const Denial* denial = denied_algorithm(state, algorithm)) return "it is denied by " + denial->source;
+  if (const Denial* denial = denied_algorithm(state, algorithm)) return "it is " + denial_text(*denial);
   if (std::string against = lacks(rule, d.operation, algorithm, math_type(library, d)); !against.empty()) return against;
   const auto need = needed(library, d, algorithm, nullptr);
   if (!need) {

@@ -4,7 +4,7 @@
 
 #include "shim/hooks/reason.hpp"
 #include "shim/legacy/pin.hpp"
-#include "shim/model/policy.hpp"
+#include "shim/process/decided.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/buffer.hpp"
 #include "shim/profile/kernels.hpp"
@@ -29,7 +29,7 @@ Attempt attempt_of(const Execution& e, ProblemState& state, int algorithm, int o
   c.requested = asked_for(state, algorithm, c.math_type);
   if (const Denial* denial = denied_algorithm(state, algorithm)) {
     c.status = CandidateStatus::Unsupported;
-    c.reason = "denied by " + denial->source;
+    c.reason = denial_text(*denial);
     return attempt;
   }
   const ReasonScope words(e.library);
@@ -136,8 +136,7 @@ std::vector<Candidate> profile_on_own_data(const Library& library, const Driver*
   const int own = state.own_choice >= 0 ? state.own_choice.load() : recommended(library, d, state);
   auto candidates = measure_algorithms(*cuda, stream, {library, d, -1, nullptr, 0, nullptr, nullptr, run}, state, own, -1);
   report_profile(state, candidates, library);
-  auto waiting = ProfileState::Wanted;
-  if (state.profile.compare_exchange_strong(waiting, ProfileState::Done)) profile_done();
+  take_profile(state);
   return candidates;
 }
 
@@ -152,51 +151,30 @@ void profile(const Execution& e, ProblemState& state, int ran) {
     return;
   MeasuringTurn turn;
   if (!turn.taken()) return;
-  auto wanted = ProfileState::Wanted;
-  if (!state.profile.compare_exchange_strong(wanted, ProfileState::Done)) return;
-  profile_done();
+  if (!take_profile(state)) return;
   if (turn.refused().empty()) report_profile(state, measure_algorithms(*cuda, stream, e, state, state.own_choice, ran), library);
 }
-
-namespace {
-
-// What the rule's policy took before.
-std::optional<std::vector<Candidate>> remembered(ProblemState& state, const Rule& rule, std::string& reason) {
-  std::lock_guard hold(state.lock);
-  if (state.decided_for != &rule) return std::nullopt;
-  if (!state.decided_met) reason = state.decided_reason;
-  return state.decided;
-}
-
-}  // namespace
 
 std::optional<std::vector<Candidate>> decided_by_policy(const Library& library, const Descriptors& d, ProblemState& state, const Rule& rule, std::string& reason) {
   using None = std::vector<Candidate>;
   reason = policy_refused(rule);
   if (!reason.empty()) return None();
-  if (auto known = remembered(state, rule, reason)) return known;
+  const auto kept = [&reason](Decided decided) {
+    reason = std::move(decided.reason);
+    return std::move(decided.candidates);
+  };
+  if (auto known = decided_before(state, rule)) return kept(*std::move(known));
   if (state.problem.fused_count > 0) return reason = "a call with operations fused to the convolution isn't timed for a policy", None();
   const Driver* cuda = driver(library);
   cudaStream_t stream = nullptr;
   if (!cuda || !library.cudnnGetStream || library.cudnnGetStream(d.handle, &stream) || !may_measure(*cuda, stream))
     return reason = "it can't be timed now (no GPU, or a capture is under way)", std::nullopt;
   MeasuringTurn turn(MeasuringTurn::Wait::Yes);
-  if (auto known = remembered(state, rule, reason)) return known;  // another thread's work, meanwhile
+  if (auto known = decided_before(state, rule)) return kept(*std::move(known));  // another thread's work, meanwhile
   if (reason = turn.refused(); !reason.empty()) return None();
   const auto profiled = profile_on_own_data(library, cuda, stream, d, state, reason);
   if (profiled.empty()) return None();
-  Rule limited = rule;
-  if (const std::int64_t limit = workspace_limit_of(&rule); limit >= 0) limited.workspace_limit = limit;
-  const Ranking ranking = rank(profiled, limited);
-  {
-    std::lock_guard hold(state.lock);
-    state.decided.clear();
-    for (const std::size_t i : ranking.best) state.decided.push_back(profiled[i]);
-    state.decided_reason = ranking.reason;
-    state.decided_met = ranking.met;
-    state.decided_for = &rule;
-  }
-  return remembered(state, rule, reason);
+  return kept(decide_from(state, rule, profiled));
 }
 
 }  // namespace convpin::legacy

@@ -116,6 +116,8 @@ const Denial* denied_algorithm(const std::vector<Denial>& denials, const Problem
   return nullptr;
 }
 
+std::string denial_text(const Denial& d) { return "denied by " + d.source + (d.reason.empty() ? "" : " (" + d.reason + ")"); }
+
 std::string denied_text(const Denial& d) {
   if (d.algorithm < 0) return to_tag(d.engine);
   return std::to_string(d.algorithm) + " (" + algorithm_name(d.operation, d.algorithm) + ")";

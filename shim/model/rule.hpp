@@ -85,5 +85,7 @@ const Denial* denied(const std::vector<Denial>&, const Problem&, const Place&, c
 const Denial* denied_algorithm(const std::vector<Denial>&, const Problem&, const Place&, int algorithm);
 // What it forbids: "eng5", "eng62_k2=5", "4 (FFT)".
 std::string denied_text(const Denial&);
+// Whose doing it is: "denied by pins.toml:7:1 (wrong results)".
+std::string denial_text(const Denial&);
 
 }  // namespace convpin

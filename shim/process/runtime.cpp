@@ -224,6 +224,13 @@ void watch_packs() noexcept {
 
 void unwatch_packs() noexcept { --runtime().pack_watchers; }
 
+bool take_profile(ProblemState& state) noexcept {
+  auto wanted = ProfileState::Wanted;
+  if (!state.profile.compare_exchange_strong(wanted, ProfileState::Done)) return false;
+  profile_done();
+  return true;
+}
+
 void profile_done() noexcept {
   --runtime().wanted_profiles;
   unwatch_packs();

@@ -91,6 +91,7 @@ struct Runtime {
 void watch_packs() noexcept;
 void unwatch_packs() noexcept;
 void profile_done() noexcept;                 // one problem fewer that waits for its profile
+bool take_profile(ProblemState&) noexcept;    // whether it waited for one, which it does no longer
 
 // Made at the first call; any failure inside leaves an idle runtime.
 Runtime& runtime() noexcept;
