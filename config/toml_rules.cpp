@@ -66,7 +66,10 @@ class RuleEntry : public Entry {
     const std::string wanted = lower(trim(*text));
     if (wanted == "fastest") rule.policy = PolicyKind::Fastest;
     if (wanted == "least_memory") rule.policy = PolicyKind::LeastMemory;
-    if (rule.policy == PolicyKind::None) error(*get("policy"), quote(*text) + " is not a policy: allowed are fastest, least_memory");
+    if (wanted == "least_energy")
+      error(*get("policy"), quote(*text) + " can't be measured in a run: convpin tune --policy least_energy writes rules for it");
+    else if (rule.policy == PolicyKind::None)
+      error(*get("policy"), quote(*text) + " is not a policy: allowed are fastest, least_memory");
   }
 
   Flags read_flags(const char* key, FlagList list) {

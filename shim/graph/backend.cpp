@@ -235,15 +235,21 @@ std::int64_t workspace_of_plan(const Library& library, cudnnBackendDescriptor_t 
   return status ? 0 : bytes;
 }
 
-cudnnStatus_t execute(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
-                      const std::vector<std::int64_t>& ids, std::vector<void*> pointers, void* workspace) {
-  const Descriptor pack(library, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+Descriptor make_pack(const Library& library, const std::vector<std::int64_t>& ids, std::vector<void*> pointers, void* workspace,
+                     cudnnStatus_t& status) {
+  Descriptor pack(library, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   const auto count = static_cast<std::int64_t>(ids.size());
-  cudnnStatus_t status = set(library, pack.get(), CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
-                             pointers.data());
+  status = set(library, pack.get(), CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data());
   if (!status) status = set(library, pack.get(), CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data());
   if (!status) status = set(library, pack.get(), CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   if (!status) status = library.cudnnBackendFinalize(pack.get());
+  return pack;
+}
+
+cudnnStatus_t execute(const Library& library, cudnnHandle_t handle, cudnnBackendDescriptor_t plan, const std::vector<std::int64_t>& ids,
+                      std::vector<void*> pointers, void* workspace) {
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  const Descriptor pack = make_pack(library, ids, std::move(pointers), workspace, status);
   return status ? status : library.cudnnBackendExecute(handle, plan, pack.get());
 }
 

@@ -79,6 +79,9 @@ int engine_count(const Library&, cudnnBackendDescriptor_t graph);  // OPERATIONG
 Descriptor config_of_plan(const Library&, cudnnBackendDescriptor_t plan);
 std::int64_t workspace_of_plan(const Library&, cudnnBackendDescriptor_t plan);
 
+// A finalized variant pack; where `status` is not success, it can't be executed with.
+Descriptor make_pack(const Library&, const std::vector<std::int64_t>& ids, std::vector<void*> pointers, void* workspace,
+                     cudnnStatus_t& status);
 cudnnStatus_t execute(const Library&, cudnnHandle_t, cudnnBackendDescriptor_t plan, const std::vector<std::int64_t>& ids,
                       std::vector<void*> pointers, void* workspace);
 

@@ -31,6 +31,9 @@ struct Candidate {
   std::string reason;                            // why not Ok, in cuDNN's own words where it has any
   std::optional<double> time_ms, time_iqr_ms;    // median and interquartile range of `samples`, CUDA events
   int samples = 0;
+  bool host_timed = false;                       // launched one by one: the host's time of a launch may be in time_ms
+  std::optional<double> energy_mj, energy_sd_mj; // of one run, all that the GPU takes meanwhile; its standard deviation
+  std::optional<double> power_w;                 // the GPU's, while it was measured
   std::vector<std::string> parts;                // not one plan but several in turn: "convolution eng41", "relu eng0"
   std::optional<int> kernels;                    // that one run launches
   std::optional<double> build_ms;                // building the plan

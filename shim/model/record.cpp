@@ -143,6 +143,12 @@ Json candidate_json(ProblemId id, const Candidate& c) {
   record["time_us"] = rounded(c.time_ms, 1000);
   record["time_us_iqr"] = rounded(c.time_iqr_ms, 1000);
   record["samples"] = c.samples;
+  if (c.host_timed) record["host_timed"] = true;
+  if (c.energy_mj) {
+    record["energy_mj"] = *c.energy_mj;
+    record["energy_sd_mj"] = or_null(c.energy_sd_mj);
+    record["power_w"] = or_null(c.power_w);
+  }
   record["build_ms"] = rounded(c.build_ms);
   record["kernels"] = or_null(c.kernels);
   if (!c.parts.empty()) record["parts"] = c.parts;

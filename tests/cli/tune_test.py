@@ -2,7 +2,7 @@
 
 Would fail when: a rule is written for what was not measured, is over its bound or may not be taken; a tuned file is not in
 force when the program runs again; a tuning that was stopped begins anew, or loses what it had; a candidate's result is not
-compared with float64.
+compared with float64; energy is not measured where it is asked for, or a clock that changes goes unseen.
 """
 import signal
 import subprocess
@@ -12,6 +12,9 @@ from command import COMMAND, PROBLEM, STRIDED
 
 OTHERS = ["backward_data " + PROBLEM, "backward_filter " + PROBLEM, "x=[2,16,14,14] w=[16,16,1,1] half nhwc", PROBLEM + " fused=add,relu"]
 FEW = ["--rounds", "3"]
+# The stand-in's NVML, whose counter moves fast enough for a test
+NVML = {"LD_LIBRARY_PATH": f"{command.children.STANDIN}/nvml:{command.children.STANDIN}", "STANDIN_NVML_TICK_MS": 2}
+SHORT = ["--energy-seconds", "0.02"]
 
 
 class Tune(command.Case):
@@ -32,6 +35,7 @@ class Tune(command.Case):
             own, = (c for c in of if c["framework_choice"])
             best, = (c for c in of if c["engine"] == choice["engine"])
             self.assertEqual(best["status"], "ok")
+            self.assertFalse(any("host_timed" in c for c in of))
             self.assertLess(best["error"], 0.05)
             self.assertNotIn("DOWN_CONVERT_INPUTS", best["numerical_notes"])
             self.assertTrue(best is own or best["time_us"] < 0.98 * own["time_us"])
@@ -39,6 +43,25 @@ class Tune(command.Case):
         log = self.record("convclient", *problems, log="second.jsonl", options=["--config", "pins.toml"])
         self.assertEqual([(r["choice"], r["engine"]) for r in log if r["type"] == "choice"], [("set", c["engine"]) for c in sorted(choices, key=lambda c: c["problem_id"])])
         self.convpin("report", "pins.toml.jsonl", "-o", "report.html")
+
+    def test_what_ran_is_what_must_be_beaten(self):
+        ran, = (r["engine"] for r in self.record("convclient", PROBLEM) if r["type"] == "choice")
+        listed = [e["heuristics_rank"] for e in self.json("list", PROBLEM)[0]["engines"]]
+        self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW)
+        candidates, = self.measured("pins.toml.jsonl")[0]
+        self.assertEqual([c["engine"] for c in candidates if c["framework_choice"]], [ran])
+        self.assertEqual(candidates[0]["engine"], ran)
+        self.assertEqual(candidates[0]["heuristics_rank"], 0)
+        ranks = {c["heuristics_rank"] for c in candidates}
+        self.assertLessEqual(set(range(min(10, len(listed)))), ranks)
+
+    def test_what_cannot_be_captured_is_launched_one_by_one(self):
+        ran, = (r["engine"] for r in self.record("convclient", PROBLEM) if r["type"] == "choice")
+        self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, STANDIN_FAIL_CAPTURE=ran.split("_")[0])
+        candidates, = self.measured("pins.toml.jsonl")[0]
+        self.assertEqual({c["engine"].split("_")[0] for c in candidates if "host_timed" in c}, {ran.split("_")[0]})
+        self.assertTrue(candidates[0]["host_timed"])  # among the finalists whatever its time
+        self.assertGreater(candidates[0]["time_us"], 0)
 
     def test_limits(self):
         self.record("convclient", PROBLEM)
@@ -87,6 +110,46 @@ class Tune(command.Case):
         self.record("convclient", PROBLEM)
         for wrong in (["--budget", "soon"], ["--allow", "everything"], ["--workspace-limit", "small"], ["--policy", "prettiest"]):
             self.convpin("tune", "run.jsonl", *wrong, status=2)
+
+
+class Energy(command.Case):
+    def candidates(self, log):
+        return [c for c in command.children.read_log(self.folder / log) if c["type"] == "candidate"]
+
+    def test_it_is_measured_and_decides(self):
+        self.record("convclient", PROBLEM)
+        done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, *SHORT, "--policy", "least_energy", **NVML, STANDIN_NVML_WATTS=50)
+        self.assertRegex(done.stderr, r"the idle GPU takes (49|50|51)(\.\d+)? W")
+        measured = [c for c in self.candidates("pins.toml.jsonl") if "energy_mj" in c]
+        self.assertTrue(1 <= len(measured) <= 4)
+        self.assertTrue(any(c["framework_choice"] for c in measured))
+        for c in measured:
+            self.assertTrue(45 < c["power_w"] < 55, c)
+            self.assertGreaterEqual(c["energy_sd_mj"], 0)
+        self.assertIn("mJ", (self.folder / "pins.toml").read_text())
+        choice, = (r for r in command.children.read_log(self.folder / "pins.toml.jsonl") if r["type"] == "choice")
+        self.assertIn(choice["engine"], [c["engine"] for c in measured])
+        rows = self.json("replay", PROBLEM, "--candidate", "eng2", "--candidate", "eng0", "--energy", *FEW, *SHORT, **NVML)
+        self.assertTrue(all(row["energy_mj"] > 0 for row in rows), rows)
+        self.assertNotIn("energy_mj", self.json("replay", PROBLEM, *FEW, **NVML)[0])
+
+    def test_where_it_cannot_be_measured(self):
+        self.record("convclient", PROBLEM)
+        self.assertIn("energy can't be measured", self.convpin("tune", "run.jsonl", "--energy", *FEW, status=2).stderr)
+        stands_still = NVML | {"STANDIN_NVML_WATTS": 0}
+        self.assertIn("no energy counter that moves", self.convpin("tune", "run.jsonl", "--energy", *FEW, status=2, **stands_still).stderr)
+
+    def test_the_clock_is_watched(self):
+        self.record("convclient", PROBLEM)
+        for variables, says in (({"STANDIN_NVML_CLOCKS": "1980,1500,1980,1700"}, "measured while the SM clock went from 1980 to 1700 MHz"),
+                                ({"STANDIN_NVML_REASONS": 0x40}, "measured while HW thermal slowdown (at 50 C)"),
+                                ({"STANDIN_NVML_CLOCKS": "1980,1500,1980,1970"}, None), ({"STANDIN_NVML_REASONS": 0x4}, None)):
+            (self.folder / "pins.toml.jsonl").unlink(missing_ok=True)
+            done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, **NVML, **variables)
+            self.assertEqual("1 problem was measured while" in done.stderr, says is not None, done.stderr)
+            self.assertEqual("at its power limit" in done.stderr, variables.get("STANDIN_NVML_REASONS") == 0x4)
+            if says:
+                self.assertIn(says, (self.folder / "pins.toml").read_text())
 
 
 class Replay(command.Case):

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tools/convpin/timing.hpp"
 
 namespace convpin::cli {
@@ -79,34 +82,102 @@ TEST(Choose, LeastMemory) {
   EXPECT_EQ(chosen({timed(1, 1.0), small}, policy), 2);
 }
 
+TEST(Choose, TheReasonSaysWhatWasMeasured) {
+  Candidate compiled = timed(72, 0.9, {}, 0.004);
+  compiled.behavior_notes = {0};
+  compiled.build_ms = 600;
+  EXPECT_EQ(choose({timed(1, 1.0), compiled}, 0, {}).reason,
+            "0.9000 ms ± 0.004, 10.0 % less than the framework's own 1.000 ms ± 0.001 (eng1); compiled at "
+            "run time in 600 ms, repaid after "
+            "6000 calls");
+  EXPECT_EQ(choose({timed(1, 1.0), timed(2, 1.1)}, 0, {}).reason, "1.000 ms ± 0.001; the framework's own choice is the fastest");
+}
+
+Candidate with_energy(Candidate c, double mj, double sd) {
+  c.energy_mj = mj;
+  c.energy_sd_mj = sd;
+  return c;
+}
+
+TEST(Choose, LeastEnergyBeyondTwoDeviations) {
+  TunePolicy policy;
+  policy.least_energy = true;
+  const Candidate own = with_energy(timed(1, 1.0), 100, 3);
+  EXPECT_EQ(chosen({own, with_energy(timed(2, 1.2), 89, 4)}, policy), 2);  // beyond twice 5
+  EXPECT_EQ(chosen({own, with_energy(timed(2, 1.2), 91, 4)}, policy), 1);
+  EXPECT_EQ(chosen({own, with_energy(timed(2, 0.5), 110, 1)}, policy), 1);  // fast alone doesn't count
+  EXPECT_EQ(chosen({own, timed(2, 0.5), with_energy(timed(3, 0.9), 80, 1)}, policy), 3);
+  // Of two that can't be told apart, the faster one.
+  EXPECT_EQ(chosen({own, with_energy(timed(2, 0.9), 80, 1), with_energy(timed(3, 0.8), 81, 1)}, policy), 3);
+  EXPECT_EQ(chosen({own, with_energy(timed(2, 0.9), 80, 1), with_energy(timed(3, 0.8), 84, 1)}, policy), 2);
+  policy.min_gain = 0.3;
+  EXPECT_EQ(chosen({own, with_energy(timed(2, 0.9), 80, 1)}, policy), 1);
+  EXPECT_EQ(chosen({with_energy(timed(1, 1.0, {kNondeterministic}), 100, 3), with_energy(timed(2, 0.9), 60, 1)}, policy), 2);
+}
+
 TEST(Choose, WithoutAYardstickAllThatQualify) {
   EXPECT_EQ(*choose({timed(1, 1.0), timed(2, 0.9)}, std::nullopt, {}).chosen, 1u);
   EXPECT_FALSE(choose({}, std::nullopt, {}).chosen);
 }
 
-TEST(Interleaved, TakesTurnsAndDropsTheHopeless) {
-  const double times[] = {1.0, 1.5, 9.0, 0.01};
+// Candidates with these times, and what was asked of them.
+struct Samples {
+  std::vector<double> times;
   std::vector<std::pair<std::size_t, int>> asked;
+  int fails_at = -1;  // in that sample and all later ones of candidate 1
+  std::vector<std::optional<Timing>> time(const TimingPlan& plan) {
+    const auto sample = [this](std::size_t i, int launches) -> std::optional<double> {
+      asked.emplace_back(i, launches);
+      const bool fails = i == 1 && fails_at >= 0 && static_cast<int>(asked.size()) > fails_at;
+      return fails ? std::nullopt : std::optional(times[i] + (launches == 0 ? 0.01 : 0.0));  // by itself with the host's time
+    };
+    return interleaved(times.size(), sample, plan, [] { return false; });
+  }
+  long of(std::size_t i) const { return std::ranges::count(asked, i, &std::pair<std::size_t, int>::first); }
+};
+
+TEST(Interleaved, TakesTurnsAndDropsTheHopeless) {
+  using Asked = std::pair<std::size_t, int>;
+  Samples samples{{1.0, 1.5, 2.5, 30.0, 0.99}, {}};
   TimingPlan plan;
   plan.rounds = 3;
-  plan.hopeless = 150;
-  const auto timings = interleaved(
-      4,
-      [&](std::size_t i, int launches) -> std::optional<double> {
-        asked.emplace_back(i, launches);
-        if (i == 1 && asked.size() > 14) return std::nullopt;  // fails in a later round
-        return times[i];
-      },
-      plan, [] { return false; });
-  const std::vector<std::pair<std::size_t, int>> rounds(asked.begin() + 12, asked.end());
-  EXPECT_EQ(rounds[0], (std::pair<std::size_t, int>{0, 1}));
-  EXPECT_EQ(rounds[1], (std::pair<std::size_t, int>{1, 1}));
-  EXPECT_EQ(rounds[2], (std::pair<std::size_t, int>{3, 20}));  // 0.2 ms of 0.01
-  EXPECT_EQ(rounds[3].first, 0u);
-  EXPECT_FALSE(timings[1]);
+  const auto timings = samples.time(plan);
+  // By itself twice, but for what takes ten times the best; a round; then without what takes twice the best.
+  const std::vector<Asked> wanted{{0, 0}, {0, 0}, {1, 0}, {1, 0}, {2, 0}, {2, 0}, {3, 0}, {4, 0}, {4, 0}, {0, 1},
+                                  {1, 1}, {2, 1}, {4, 1}, {0, 1}, {1, 1}, {4, 1}, {0, 1}, {1, 1}, {4, 1}};
+  EXPECT_EQ(samples.asked, wanted);
   EXPECT_EQ(timings[0]->samples, 3);
-  EXPECT_EQ(timings[2]->samples, 1);  // 900 times the best
-  EXPECT_DOUBLE_EQ(timings[2]->median_ms, 9.0);
+  EXPECT_EQ(timings[2]->samples, 1);
+  EXPECT_DOUBLE_EQ(timings[2]->median_ms, 2.5);
+  EXPECT_NEAR(timings[3]->median_ms, 30.0, 0.1);
+}
+
+TEST(Interleaved, WhatFailsLaterHasNoTime) {
+  Samples samples{{1.0, 1.5}, {}};
+  samples.fails_at = 6;
+  const auto timings = samples.time({});
+  EXPECT_TRUE(timings[0]);
+  EXPECT_FALSE(timings[1]);
+}
+
+TEST(Interleaved, LaunchesAreCountedByTheFirstRound) {
+  Samples samples{{0.01}, {}};
+  TimingPlan plan;
+  plan.rounds = 4;
+  EXPECT_DOUBLE_EQ(samples.time(plan)[0]->median_ms, 0.01);
+  EXPECT_EQ(samples.asked[2].second, 10);  // 0.2 ms of 0.02, which is twice what it takes
+  EXPECT_EQ(samples.asked[3].second, 20);
+}
+
+TEST(Interleaved, WhatTakesLongHasFewerRounds) {
+  Samples samples{{4.0, 100.0, 110.0}, {}};
+  TimingPlan plan;
+  plan.hopeless = HUGE_VAL;
+  plan.rounds = 15;
+  const auto timings = samples.time(plan);
+  EXPECT_EQ(timings[0]->samples, 10);  // 40 ms
+  EXPECT_EQ(timings[1]->samples, 5);
+  EXPECT_EQ(samples.of(2), 7);
 }
 
 TEST(Interleaved, Quantiles) {

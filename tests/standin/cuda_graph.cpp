@@ -55,6 +55,29 @@ CUresult graph_create(CUgraph* graph, unsigned) {
   return CUDA_SUCCESS;
 }
 
+namespace {
+struct Capture {
+  CUgraph graph = nullptr;  // null: none
+  CUstream stream = nullptr;
+};
+thread_local Capture capture;
+}  // namespace
+
+cudaGraph_t captured_into(CUstream stream) { return capture.stream == stream ? capture.graph : nullptr; }
+
+CUresult begin_capture(CUstream stream, CUstreamCaptureMode) {
+  if (capture.graph != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  capture.stream = stream;
+  return graph_create(&capture.graph, 0);
+}
+
+CUresult end_capture(CUstream stream, CUgraph* graph) {
+  if (captured_into(stream) == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  *graph = capture.graph;
+  capture = {};
+  return CUDA_SUCCESS;
+}
+
 CUresult graph_destroy(CUgraph graph) { return forget_graph(graph); }
 
 CUresult graph_instantiate(CUgraphExec* executable, CUgraph graph, unsigned long long) {

@@ -202,11 +202,9 @@ CUresult device_bus_id(char* id, int length, CUdevice) {
   return CUDA_SUCCESS;
 }
 
-// There are no streams to make and no graphs to capture into on the CPU.
+// There are no streams to make on the CPU: what is captured is the default one.
 CUresult stream_create(CUstream*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult stream_destroy(CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult begin_capture(CUstream, CUstreamCaptureMode) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult end_capture(CUstream, CUgraph*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult graph_nodes(CUgraph, CUgraphNode*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult node_type(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
 

@@ -1,4 +1,5 @@
-// What runs a plan: cudnnBackendExecute at once, cudnnBackendPopulateCudaGraph as a node of a graph.
+// What runs a plan: cudnnBackendExecute at once, cudnnBackendPopulateCudaGraph as a node of a graph, and so the first while
+// its stream is captured.
 #include <algorithm>
 #include <mutex>
 
@@ -81,6 +82,9 @@ cudnnStatus_t put_into_graph(cudnnHandle_t handle, Descriptor descriptor, Descri
   Execution execution;
   const cudnnStatus_t status = prepare(handle, descriptor, variant_pack, execution);
   if (status != CUDNN_STATUS_SUCCESS) return status;
+  if (put == add_node &&
+      named_in("STANDIN_FAIL_CAPTURE", execution.plan->graph.operation(), execution.engine()))
+    return refuse(CUDNN_STATUS_EXECUTION_FAILED, "STANDIN_FAIL_CAPTURE names this engine");
   trace(call, execution.plan->graph.operation(), execution.engine(), execution.how());
   put(graph, [execution] { return run(execution) == CUDNN_STATUS_SUCCESS; });
   return status;
@@ -93,6 +97,9 @@ using namespace standin;
 
 STANDIN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, Descriptor plan,
                                                  Descriptor variant_pack) {
+  if (is_handle(handle))
+    if (const cudaGraph_t graph = captured_into(handle->stream); graph != nullptr)
+      return put_into_graph(handle, plan, variant_pack, graph, "capture", add_node);
   Execution execution;
   const cudnnStatus_t status = prepare(handle, plan, variant_pack, execution);
   return status == CUDNN_STATUS_SUCCESS ? run(execution) : status;

@@ -62,6 +62,32 @@ TEST_F(StandinCudaGraph, RunsAtItsLaunch) {
   }
 }
 
+TEST_F(StandinCudaGraph, CapturesTheStreamOfAHandle) {
+  Problem problem = make_problem({2, 8, 9, 11, 5, 3, 3, 1});
+  GraphBuilder builder(handle);
+  auto* plan = builder.plan(builder.config(builder.graph({builder.convolution(problem)}), 0));
+  auto* pack = builder.pack(problem);
+  const auto begin = driver<decltype(&cuStreamBeginCapture)>("cuStreamBeginCapture_v2");
+  const auto end = driver<decltype(&cuStreamEndCapture)>("cuStreamEndCapture");
+  CUgraph graph = nullptr;
+  EXPECT_NE(end(nullptr, &graph), CUDA_SUCCESS) << "nothing was begun";
+  ASSERT_EQ(begin(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  EXPECT_NE(begin(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS) << "begun already";
+  const auto runs = cudnnStandinRuns(nullptr);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(cudnnBackendExecute(handle, plan, pack), CUDNN_STATUS_SUCCESS);
+  ::setenv("STANDIN_FAIL_CAPTURE", "eng0", 1);
+  EXPECT_NE(cudnnBackendExecute(handle, plan, pack), CUDNN_STATUS_SUCCESS);
+  ::unsetenv("STANDIN_FAIL_CAPTURE");
+  ASSERT_EQ(end(nullptr, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(cudnnStandinRuns(nullptr), runs);
+  EXPECT_EQ(launch(graph), CUDA_SUCCESS);
+  EXPECT_EQ(cudnnStandinRuns(nullptr), runs + 3);
+  expect_close(problem, Algorithm::Direct, problem.reference);
+  EXPECT_EQ(cudnnBackendExecute(handle, plan, pack), CUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(cudnnStandinRuns(nullptr), runs + 4) << "at once again";
+  driver<decltype(&cuGraphDestroy)>("cuGraphDestroy")(graph);
+}
+
 TEST_F(StandinCudaGraph, ChecksItsArguments) {
   Problem problem = make_problem({2, 8, 9, 11, 5, 3, 3, 1});
   GraphBuilder builder(handle);

@@ -201,6 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{POLICY "min_gain = 1\n", "'min_gain' must be a number from 0 to below 1", " 4 | min_gain"},
         Wrong{POLICY "min_gain = nan\n", "'min_gain' must be a number from 0", " 4 | min_gain"},
         Wrong{POLICY "min_gain = \"2 %\"\n", "'min_gain' must be a number from 0", " 4 | min_gain"},
+        Wrong{"version = 1\n[[rule]]\npolicy = \"least_energy\"\n", "'least_energy' can't be measured in a run: convpin tune", " 3 | policy"},
         Wrong{"version = 1\n[[rule]]\npolicy = \"slowest\"\n", "'slowest' is not a policy: allowed are fastest, least_memory", " 3 | policy"},
         Wrong{"version = 1\n[[rule]]\npolicy = 1\n", "'policy' must be a string", " 3 | policy"},
         Wrong{"version = 1\ndefaults.on_miss = \"raise\"\n", "'raise' is not", " 2 | "},

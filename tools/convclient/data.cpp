@@ -1,5 +1,6 @@
 #include "tools/convclient/data.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -20,9 +21,9 @@ std::uint64_t splitmix64(
 }
 
 template <typename T>
-T load(const Bytes& bytes, std::int64_t at) {
+T load(const std::byte* bytes, std::int64_t at) {
   T value;
-  std::memcpy(&value, bytes.data() + static_cast<std::size_t>(at) * sizeof(T), sizeof(T));
+  std::memcpy(&value, bytes + static_cast<std::size_t>(at) * sizeof(T), sizeof(T));
   return value;
 }
 template <typename T>
@@ -43,7 +44,9 @@ std::int64_t elements_of(const Tensor& t) {
   return n;
 }
 
-double read(DataType type, const Bytes& bytes, std::int64_t at) {
+double read(DataType type, const Bytes& bytes, std::int64_t at) { return read(type, bytes.data(), at); }
+
+double read(DataType type, const std::byte* bytes, std::int64_t at) {
   switch (type) {
     case DataType::Double:
       return load<double>(bytes, at);
@@ -69,14 +72,34 @@ void write(DataType type, Bytes& bytes, std::int64_t at, double value) {
   }
 }
 
-Bytes random_bytes(const Tensor& t, std::uint64_t seed) {
-  Bytes bytes(bytes_of(t));
-  const auto count = static_cast<std::int64_t>(bytes.size() / convpin::size_of(t.type));
+namespace {
+
+void fill_random(DataType type, Bytes& bytes, std::int64_t count, std::uint64_t seed) {
   const std::uint64_t start = splitmix64(seed);
   for (std::int64_t i = 0; i < count; ++i) {
     // 24 bits, so that the value is exact in float before it is rounded to the type.
     const auto bits = splitmix64(start + static_cast<std::uint64_t>(i)) >> 40;
-    write(t.type, bytes, i, static_cast<double>(bits) / (1 << 23) - 1.0);
+    write(type, bytes, i, static_cast<double>(bits) / (1 << 23) - 1.0);
+  }
+}
+
+}  // namespace
+
+Bytes random_bytes(const Tensor& t, std::uint64_t seed) {
+  Bytes bytes(bytes_of(t));
+  fill_random(t.type, bytes, static_cast<std::int64_t>(bytes.size() / convpin::size_of(t.type)), seed);
+  return bytes;
+}
+
+Bytes repeated_random_bytes(const Tensor& t, std::uint64_t seed) {
+  constexpr std::size_t kBlock = 999983;  // a prime, so that no row or channel is like its neighbour
+  Bytes bytes(bytes_of(t));
+  const std::size_t element = convpin::size_of(t.type), block = std::min(kBlock, bytes.size() / element);
+  fill_random(t.type, bytes, static_cast<std::int64_t>(block), seed);
+  for (std::size_t done = block * element; done < bytes.size();) {
+    const std::size_t more = std::min(block * element, bytes.size() - done);
+    std::memcpy(bytes.data() + done, bytes.data(), more);
+    done += more;
   }
   return bytes;
 }

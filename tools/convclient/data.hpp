@@ -15,11 +15,14 @@ bool can_hold(convpin::DataType);  // float, double, half, bfloat16: what the fu
 
 std::int64_t elements_of(const convpin::Tensor&);  // product of the dims
 
-double read(convpin::DataType, const Bytes&, std::int64_t at);  // `at` counts elements
+double read(convpin::DataType, const std::byte*, std::int64_t at);  // `at` counts elements
+double read(convpin::DataType, const Bytes&, std::int64_t at);
 void write(convpin::DataType, Bytes&, std::int64_t at, double value);
 
 // Uniform in [-1, 1), rounded to the type. The same for the same seed, whatever the machine.
 Bytes random_bytes(const convpin::Tensor&, std::uint64_t seed);
+// The same up to about a million elements; a larger tensor repeats them, which takes as long as copying does.
+Bytes repeated_random_bytes(const convpin::Tensor&, std::uint64_t seed);
 
 std::uint64_t fnv1a(const Bytes&);
 

@@ -15,7 +15,8 @@ using convpin::Parsed;
 // clang-format off
 #define DRIVER_FUNCTIONS(X)                                                                       \
   X(cuInit) X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuGetErrorName)       \
-  X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)                            \
+  X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost) X(cuMemFreeHost)                                    \
+  X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)                                                       \
   X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize)                                     \
   X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime)
 // clang-format on
@@ -83,7 +84,9 @@ bool on_standin() {
 
 Buffer::~Buffer() {
   if (!data_) return;
-  if (driver_)
+  if (driver_ && where_ == Where::PinnedHost)
+    driver_->cuMemFreeHost(data_);
+  else if (driver_)
     driver_->cuMemFree(reinterpret_cast<CUdeviceptr>(data_));
   else
     std::free(data_);
@@ -117,6 +120,15 @@ Parsed<Buffer> Device::allocate(std::size_t bytes) const {
     return Parsed<Buffer>::fail(describe(*driver_, "cuMemAlloc", r) + " for " + std::to_string(bytes) +
                                 " bytes");
   return Parsed<Buffer>::ok(Buffer(driver_, reinterpret_cast<void*>(data), bytes));
+}
+
+Parsed<Buffer> Device::allocate_pinned(std::size_t bytes) const {
+  if (is_host() || bytes == 0) return allocate(bytes);
+  void* data = nullptr;
+  if (CUresult r = driver_->cuMemAllocHost(&data, bytes); r != CUDA_SUCCESS)
+    return Parsed<Buffer>::fail(describe(*driver_, "cuMemAllocHost", r) + " for " + std::to_string(bytes) +
+                                " bytes");
+  return Parsed<Buffer>::ok(Buffer(driver_, data, bytes, Buffer::Where::PinnedHost));
 }
 
 std::string Device::upload(const Buffer& to, const void* from, std::size_t bytes) const {

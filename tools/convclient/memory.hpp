@@ -25,12 +25,15 @@ bool on_standin();
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(const Driver* driver, void* data, std::size_t size) : driver_(driver), data_(data), size_(size) {}
+  enum class Where : bool { Device, PinnedHost };
+  Buffer(const Driver* driver, void* data, std::size_t size, Where where = Where::Device)
+      : driver_(driver), data_(data), size_(size), where_(where) {}
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(driver_, other.driver_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(where_, other.where_);
     return *this;
   }
   ~Buffer();
@@ -41,6 +44,7 @@ class Buffer {
   const Driver* driver_ = nullptr;  // null: host memory
   void* data_ = nullptr;
   std::size_t size_ = 0;
+  Where where_ = Where::Device;
 };
 
 // The first GPU and a stream of its own, or the host. Use it only on the thread that opened it.
@@ -56,6 +60,8 @@ class Device {
 
   // Aligned to 256 bytes, as cuMemAlloc does. A size of 0 gives an empty buffer with a null pointer.
   convpin::Parsed<Buffer> allocate(std::size_t bytes) const;
+  // Host memory that the GPU copies to at the bus' full speed.
+  convpin::Parsed<Buffer> allocate_pinned(std::size_t bytes) const;
   // Each waits until the copy is done and gives back what went wrong, empty for nothing.
   std::string upload(const Buffer& to, const void* from, std::size_t bytes) const;
   std::string download(void* to, const Buffer& from, std::size_t bytes) const;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 
 #include "shim/hooks/reason.hpp"
 #include "tools/convclient/data.hpp"
@@ -16,25 +15,15 @@ namespace {
 
 using graph::Descriptor;
 
-// The driver's functions that only the command needs, of the stand-in where that is the cuDNN.
-template <typename Function>
-Function driver_function(const Cudnn& cudnn, const char* name) {
-  using StandIn = const void* (*)(const char*);
-  if (const auto stand_in = reinterpret_cast<StandIn>(dlsym(cudnn.library.handle, "cudnnStandinDriver")))
-    return reinterpret_cast<Function>(const_cast<void*>(stand_in(name)));
-  void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  return cuda ? reinterpret_cast<Function>(dlsym(cuda, name)) : nullptr;
-}
-
 convclient::Device open_memory() {
   auto device = convclient::Device::open();
   if (!device) throw BadUse(device.error);
   return std::move(*device.value);
 }
 
-// What the reference can compute in about a second.
+// What the reference can compute in a twentieth of a second, and never so few that a wrong tile could hide.
 std::size_t elements_for(const Problem& p) {
-  constexpr double kProducts = 2e7;
+  constexpr double kProducts = 3e6;
   return static_cast<std::size_t>(std::clamp(kProducts / convclient::products_of(p), 64.0, 4096.0));
 }
 
@@ -59,14 +48,15 @@ bool uses_tensor_cores(const Candidate& c) { return std::ranges::count(c.numeric
 
 }  // namespace
 
-Gpu::Gpu(const Cudnn& opened) : cudnn(opened), memory(open_memory()), device(Device::present(opened)) {
+Gpu::Gpu(const Cudnn& opened) : cudnn(opened), cuda(cuda_for(opened)), memory(open_memory()), device(Device::present(opened)) {
+  if (!cuda.cuMemsetD8Async || !cuda.cuDeviceGetName) throw BadUse("libcuda.so.1 has no cuMemsetD8Async");
   using SetStream = cudnnStatus_t (*)(cudnnHandle_t, cudaStream_t);
   const auto set_stream = reinterpret_cast<SetStream>(dlsym(cudnn.library.handle, "cudnnSetStream"));
   if (!set_stream || set_stream(device.target().handle, memory.stream())) throw BadUse("cudnnSetStream failed");
   char text[256] = "";
-  using DeviceGetName = CUresult (*)(char*, int, CUdevice);
-  if (const auto get_name = driver_function<DeviceGetName>(cudnn, "cuDeviceGetName")) get_name(text, sizeof text - 1, 0);
+  cuda.cuDeviceGetName(text, sizeof text - 1, 0);
   name = text;
+  if (cuda.cuDeviceGetPCIBusId && cuda.cuDeviceGetPCIBusId(text, sizeof text - 1, 0) == CUDA_SUCCESS) nvml = Nvml::open(text);
 }
 
 Parsed<std::unique_ptr<Bench>> Bench::make(const Gpu& gpu, const Problem& problem, std::uint64_t seed) {
@@ -76,6 +66,11 @@ Parsed<std::unique_ptr<Bench>> Bench::make(const Gpu& gpu, const Problem& proble
   std::unique_ptr<Bench> bench(new Bench(gpu, problem));
   bench->graph_ = build_graph(gpu.cudnn.library, problem, gpu.device.target());
   if (bench->graph_.status) return Result::fail(bench->graph_.reason);
+  for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK})
+    for (const Descriptor& listed : graph::query_heuristics(gpu.cudnn.library, bench->graph_.graph.get(), mode, gpu.device.target())) {
+      EngineConfig config = graph::read_config(gpu.cudnn.library, listed.get());
+      if (config.engine >= 0 && !std::ranges::count(bench->listed_, config)) bench->listed_.push_back(std::move(config));
+    }
   if (std::string wrong = bench->fill(seed); !wrong.empty()) return Result::fail(wrong);
   return Result::ok(std::move(bench));
 }
@@ -84,10 +79,16 @@ std::string Bench::fill(std::uint64_t seed) {
   std::string wrong;
   const auto place = [&](const Tensor& t, convclient::Bytes& host, convclient::Buffer& buffer) {
     if (!wrong.empty()) return;
-    host = convclient::random_bytes(t, seed++);
-    auto memory = gpu_.memory.allocate(host.size());
-    wrong = memory ? gpu_.memory.upload(*memory, host.data(), host.size()) : memory.error;
-    if (memory) buffer = std::move(*memory.value);
+    auto memory = gpu_.memory.allocate(bytes_of(t));
+    if (!memory) {
+      wrong = memory.error;
+      return;
+    }
+    buffer = std::move(*memory.value);
+    ++seed;
+    if (&t == &written(problem_)) return;
+    host = convclient::repeated_random_bytes(t, seed - 1);
+    wrong = gpu_.memory.upload(buffer, host.data(), host.size());
   };
   place(problem_.x, host_.x, x_);
   place(problem_.w, host_.w, w_);
@@ -103,18 +104,13 @@ const convclient::Buffer& Bench::output() const {
   return problem_.operation == Operation::Forward ? y_ : problem_.operation == Operation::BackwardData ? x_ : w_;
 }
 
-std::vector<EngineConfig> Bench::configurations(bool all_of_the_heuristics) const {
-  const Library& library = gpu_.cudnn.library;
-  std::vector<EngineConfig> all;
-  for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK})
-    for (const Descriptor& listed : graph::query_heuristics(library, graph_.graph.get(), mode, gpu_.device.target())) {
-      EngineConfig config = graph::read_config(library, listed.get());
-      const bool known =
-          std::ranges::any_of(all, [&](const EngineConfig& c) { return all_of_the_heuristics ? c == config : c.engine == config.engine; });
-      if (!known && config.engine >= 0) all.push_back(std::move(config));
-    }
-  for (int engine = 0; engine < graph::engine_count(library, graph_.graph.get()); ++engine)
-    if (std::ranges::find(all, engine, &EngineConfig::engine) == all.end()) all.push_back({engine, {}});
+std::vector<EngineConfig> Bench::configurations(std::size_t listed) const {
+  std::vector<EngineConfig> all(listed_.begin(), listed_.begin() + static_cast<std::ptrdiff_t>(std::min(listed, listed_.size())));
+  const auto is_there = [&](int engine) { return std::ranges::find(all, engine, &EngineConfig::engine) != all.end(); };
+  for (const EngineConfig& config : listed_)
+    if (!is_there(config.engine)) all.push_back(config);
+  for (int engine = 0; engine < graph::engine_count(gpu_.cudnn.library, graph_.graph.get()); ++engine)
+    if (!is_there(engine)) all.push_back({engine, {}});
   return all;
 }
 
@@ -124,6 +120,8 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
   Candidate& c = r.candidate;
   c.engine = config;
   c.operation = problem_.operation;
+  if (const auto place = std::ranges::find(listed_, config); place != listed_.end())
+    c.heuristics_rank = static_cast<int>(place - listed_.begin());
   c.algorithm = problem_.fused_count > 0 ? -1 : algorithm_of_engine(problem_.operation, library.version, config.engine);
   const auto refuse = [&](CandidateStatus status, std::string why) {
     c.status = status;
@@ -153,9 +151,8 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
   }
 
   // All bits set is a NaN: an element that nobody writes is seen.
-  const std::vector<std::byte> nans(output().size(), std::byte{0xff});
-  if (std::string wrong = gpu_.memory.upload(output(), nans.data(), nans.size()); !wrong.empty())
-    return refuse(CandidateStatus::Unsupported, wrong);
+  if (gpu_.cuda.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(output().data()), 0xff, output().size(), gpu_.memory.stream()))
+    return refuse(CandidateStatus::Unsupported, "cuMemsetD8Async failed");
   if (const auto status = launch(r)) return refuse(CandidateStatus::Unsupported, words.text(status));
   if (std::string wrong = gpu_.memory.synchronize(); !wrong.empty()) return refuse(CandidateStatus::Unsupported, wrong);
   c.error = error_of_output();
@@ -168,8 +165,14 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
 }
 
 double Bench::error_of_output() {
-  convclient::Bytes result(output().size());
-  if (!gpu_.memory.download(result.data(), output(), result.size()).empty()) return HUGE_VAL;
+  if (gpu_.downloads.size() < output().size()) {
+    gpu_.downloads = {};
+    auto memory = gpu_.memory.allocate_pinned(output().size());
+    if (!memory) return HUGE_VAL;
+    gpu_.downloads = std::move(*memory.value);
+  }
+  const auto* result = static_cast<const std::byte*>(gpu_.downloads.data());
+  if (!gpu_.memory.download(gpu_.downloads.data(), output(), output().size()).empty()) return HUGE_VAL;
   const Tensor& t = written(problem_);
   double worst = 0, largest = 0;
   for (std::size_t i = 0; i < elements_.size(); ++i) {
@@ -181,29 +184,78 @@ double Bench::error_of_output() {
   return largest > 0 ? worst / largest : worst;
 }
 
-cudnnStatus_t Bench::launch(const Runnable& r) {
-  std::vector<std::int64_t> ids{kX, kW, kY};
-  std::vector<void*> pointers{x_.data(), w_.data(), y_.data()};
-  if (bias_.data()) {
-    ids.push_back(kFirstOperand);
-    pointers.push_back(bias_.data());
+cudnnStatus_t Bench::launch(Runnable& r) {
+  const Library& library = gpu_.cudnn.library;
+  if (!r.pack || r.workspace != workspace_.data()) {
+    std::vector<std::int64_t> ids{kX, kW, kY};
+    std::vector<void*> pointers{x_.data(), w_.data(), y_.data()};
+    if (bias_.data()) {
+      ids.push_back(kFirstOperand);
+      pointers.push_back(bias_.data());
+    }
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+    r.pack = graph::make_pack(library, ids, std::move(pointers), workspace_.data(), status);
+    r.workspace = workspace_.data();
+    r.launches = {};
+    if (status) return r.pack = {}, status;
   }
-  return graph::execute(gpu_.cudnn.library, gpu_.device.target().handle, r.plan.descriptor.get(), ids, std::move(pointers),
-                        workspace_.data());
+  return library.cudnnBackendExecute(gpu_.device.target().handle, r.plan.descriptor.get(), r.pack.get());
+}
+
+// A graph with half or twice as many launches serves as well: capturing is not free.
+const LaunchGraph* Bench::launches_of(Runnable& r, int count) {
+  if (r.refuses_capture) return nullptr;
+  const bool serves = r.launches && r.workspace == workspace_.data() && r.launches.count() <= 2 * count && count <= 2 * r.launches.count();
+  if (!serves) {
+    r.launches = {};
+    const auto once = [&] { return launch(r) == CUDNN_STATUS_SUCCESS; };
+    LaunchGraph made = LaunchGraph::capture(gpu_.cuda, gpu_.memory.stream(), count, once);
+    r.refuses_capture = r.candidate.host_timed = !made;
+    if (!made) return nullptr;
+    r.launches = std::move(made);
+    if (!r.launches.launch(gpu_.memory.stream())) return nullptr;  // the first time it is put on the GPU
+  }
+  return &r.launches;
 }
 
 std::optional<double> Bench::time_ms(Runnable& r, int launches) {
-  constexpr std::size_t kFlush = std::size_t{256} << 20;  // more than any GPU's caches
-  using Fill = CUresult (*)(CUdeviceptr, unsigned char, std::size_t, CUstream);
-  static const auto fill = driver_function<Fill>(gpu_.cudnn, "cuMemsetD8Async");
-  if (!cold_) {
-    const auto ms = gpu_.memory.time_ms([&] {
-      for (int i = 0; i < launches; ++i)
-        if (launch(r)) return false;
-      return true;
-    });
-    return ms ? std::optional(*ms / launches) : std::nullopt;
+  if (cold_) return time_cold_ms(r, std::max(launches, 1));
+  if (launches == 0) {
+    const auto ms = gpu_.memory.time_ms([&] { return launch(r) == CUDNN_STATUS_SUCCESS; });
+    r.alone_ms = ms.value_or(0);
+    return ms;
   }
+  if (const LaunchGraph* graph = launches_of(r, launches)) {
+    constexpr double kShort = 1.0;  // ms; of what takes longer, the host's few us are little
+    const CUstream stream = gpu_.memory.stream();
+    // Once before: while the GPU is at it, the host puts the start and the launch behind it.
+    if (!gpu_.memory.is_host() && r.alone_ms * graph->count() < kShort && !graph->launch(stream)) return std::nullopt;
+    const auto ms = gpu_.memory.time_ms([&] { return graph->launch(stream); });
+    return ms ? std::optional(*ms / graph->count()) : std::nullopt;
+  }
+  const auto ms = gpu_.memory.time_ms([&] {
+    for (int i = 0; i < launches; ++i)
+      if (launch(r)) return false;
+    return true;
+  });
+  return ms ? std::optional(*ms / launches) : std::nullopt;
+}
+
+int Bench::keep_busy(Runnable& r) {
+  constexpr double kBusy = 5, kGraph = 0.5;  // ms: in the end the GPU waits some us for the host
+  const double ms = std::max(r.candidate.time_ms.value_or(r.alone_ms), 1e-4);
+  const int wanted = std::max(static_cast<int>(kBusy / ms), 1);
+  const LaunchGraph* graph = launches_of(r, std::clamp(static_cast<int>(kGraph / ms), 1, 200));
+  int done = 0;
+  while (done < wanted) {
+    if (graph ? !graph->launch(gpu_.memory.stream()) : launch(r) != CUDNN_STATUS_SUCCESS) return 0;
+    done += graph ? graph->count() : 1;
+  }
+  return gpu_.memory.synchronize().empty() ? done : 0;
+}
+
+std::optional<double> Bench::time_cold_ms(Runnable& r, int launches) {
+  constexpr std::size_t kFlush = std::size_t{256} << 20;  // more than any GPU's caches
   if (!flush_.data()) {
     auto memory = gpu_.memory.allocate(kFlush);
     if (!memory) return std::nullopt;
@@ -211,11 +263,9 @@ std::optional<double> Bench::time_ms(Runnable& r, int launches) {
   }
   double sum = 0;
   for (int i = 0; i < launches; ++i) {
-    if (gpu_.memory.is_host()) {
-      std::memset(flush_.data(), i, flush_.size());
-    } else if (fill) {
-      fill(reinterpret_cast<CUdeviceptr>(flush_.data()), static_cast<unsigned char>(i), flush_.size(), gpu_.memory.stream());
-    }
+    // It takes longer than the host needs to put the launch behind it.
+    gpu_.cuda.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(flush_.data()), static_cast<unsigned char>(i), flush_.size(),
+                              gpu_.memory.stream());
     const auto ms = gpu_.memory.time_ms([&] { return launch(r) == CUDNN_STATUS_SUCCESS; });
     if (!ms) return std::nullopt;
     sum += *ms;

@@ -12,7 +12,9 @@
 #include "shim/model/parsed.hpp"
 #include "tools/convclient/memory.hpp"
 #include "tools/convclient/reference.hpp"
-#include "tools/convpin/cudnn.hpp"
+#include "tools/convpin/cuda.hpp"
+#include "tools/convpin/launches.hpp"
+#include "tools/convpin/nvml.hpp"
 #include "tools/convpin/operation_graph.hpp"
 
 namespace convpin::cli {
@@ -21,15 +23,24 @@ namespace convpin::cli {
 struct Gpu {
   explicit Gpu(const Cudnn&);
   const Cudnn& cudnn;
+  Cuda cuda;
   convclient::Device memory;
   Device device;
   std::string name;                              // as a log has it
+  Parsed<Nvml> nvml = Parsed<Nvml>::fail("");    // that GPU's, where there is one
+  mutable convclient::Buffer downloads;          // where results are compared: pinning memory takes long, so it is kept
 };
 
 // A configuration with a finished plan; `candidate` says why where there is none.
 struct Runnable {
   Candidate candidate;
   graph::Plan plan;
+  // Made at its first launch, and again when the workspace has moved.
+  graph::Descriptor pack;
+  void* workspace = nullptr;
+  LaunchGraph launches;
+  bool refuses_capture = false;
+  double alone_ms = 0;  // of one launch by itself: rough
   explicit operator bool() const { return candidate.status == CandidateStatus::Ok; }
 };
 
@@ -39,28 +50,37 @@ class Bench {
   // of: data types other than float, half, bfloat16 and double, and other fused operations than add,relu behind forward.
   static Parsed<std::unique_ptr<Bench>> make(const Gpu&, const Problem&, std::uint64_t seed);
 
-  // The heuristics' configurations, best first, each once; then the default of every engine that they don't list.
-  std::vector<EngineConfig> configurations(bool all_of_the_heuristics) const;
+  // The first `listed` of the heuristics' configurations, best first; of the rest of their list the first of each engine
+  // that isn't there yet; then the default of every engine that they don't list.
+  std::vector<EngineConfig> configurations(std::size_t listed) const;
   // Builds, runs once on an output full of NaNs, and compares. More than error_bound from the reference is a refusal.
   Runnable prepare(const EngineConfig&, std::optional<std::int64_t> workspace_limit);
-  // GPU time of one launch, the mean of `launches` in a row; nothing where a launch failed.
+  // GPU time of one launch, the mean of about `launches` in a row; nothing where a launch failed. In a row
+  // they are one CUDA graph, so that no time of the host's is in it; where an engine refuses that,
+  // candidate.host_timed says so. 0 launches: one by itself, roughly, with the host's time.
   std::optional<double> time_ms(Runnable&, int launches);
+  // Launches for some milliseconds without a pause, and waits for them: how many; 0 where one failed.
+  int keep_busy(Runnable&);
   // Before each launch the caches are filled with something else.
   void set_cold(bool cold) { cold_ = cold; }
 
   const Problem& problem() const { return problem_; }
+  const Gpu& gpu() const { return gpu_; }
 
  private:
   Bench(const Gpu& gpu, const Problem& problem) : gpu_(gpu), problem_(problem) {}
   std::string fill(std::uint64_t seed);
-  cudnnStatus_t launch(const Runnable&);
+  cudnnStatus_t launch(Runnable&);
+  const LaunchGraph* launches_of(Runnable&, int count);
+  std::optional<double> time_cold_ms(Runnable&, int launches);
   const convclient::Buffer& output() const;
   double error_of_output();
 
   const Gpu& gpu_;
   Problem problem_;
   OperationGraph graph_;
-  convclient::Inputs host_;
+  std::vector<EngineConfig> listed_;  // by the heuristics, best first, each once
+  convclient::Inputs host_;           // without the output, which is not read
   convclient::Buffer x_, w_, y_, bias_, flush_;
   convclient::Buffer workspace_;                 // of all plans: they run one after the other, on one stream
   std::vector<std::int64_t> elements_;           // of the output, that are compared

@@ -79,6 +79,9 @@ void read_candidate(const Json& r, LoggedCandidate& c) {
   c.behavior_notes = numbers_of(r, "behavior_notes", cudnn_behavior_note);
   c.error = get_optional<double>(r, "error");
   c.energy_mj = get_optional<double>(r, "energy_mj");
+  c.energy_sd_mj = get_optional<double>(r, "energy_sd_mj");
+  c.power_w = get_optional<double>(r, "power_w");
+  c.host_timed = get(r, "host_timed", false);
   c.requested = get(r, "requested", false);
   c.framework_choice = get(r, "framework_choice", false);
   c.heuristics_rank = get(r, "heuristics_rank", -1);

@@ -16,7 +16,6 @@
 namespace convpin::cli {
 
 struct LoggedCandidate : Candidate {
-  std::optional<double> energy_mj;               // where it was measured
   std::string identity() const;                  // as `ran` has it: "eng38_k2=1", "1 IMPLICIT_PRECOMP_GEMM"
 };
 

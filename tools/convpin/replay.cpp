@@ -1,7 +1,9 @@
 // replay: runs problems with any of their candidates, and prints time and error.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/files.hpp"
@@ -17,7 +19,8 @@ namespace {
 struct ReplayOptions {
   std::vector<std::string> problems, logs, candidates;
   std::string cudnn;
-  bool all = false, cold = false, json = false;
+  bool all = false, cold = false, json = false, energy = false;
+  double energy_seconds = EnergyPlan{}.seconds;
   int rounds = 15;
   std::uint64_t seed = 1;
 };
@@ -67,6 +70,11 @@ int replay(const ReplayOptions& options, const Letters& letters) {
   trial.cold = options.cold;
   Table table{{"problem", "algo", "engine", "time_ms", "time_iqr_ms", "error", "workspace_bytes", "build_ms", "notes", "status", "reason"},
               {}};
+  if (options.energy) {
+    trial.energy = EnergyPlan{.seconds = options.energy_seconds, .most = std::numeric_limits<std::size_t>::max(), .within = HUGE_VAL};
+    table.columns.insert(table.columns.end(), {"energy_mj", "energy_sd_mj", "power_w"});
+    say("the idle GPU takes " + four_digits(idle_power_w(meter_of(gpu))) + " W, which is part of what is measured");
+  }
   bool all_ran = true;
   for (const Problem& problem : problems) {
     auto bench = Bench::make(gpu, problem, options.seed);
@@ -84,9 +92,12 @@ int replay(const ReplayOptions& options, const Letters& letters) {
       Json notes = Json::array();
       for (const int note : c.numerical_notes) notes.push_back(numerical_note_name(note, problem.x.type));
       for (const int note : c.behavior_notes) notes.push_back(lower(cudnn_behavior_note(note)));
+      if (c.host_timed) notes.push_back("host_timed");
       table.rows.push_back({to_text(problem), c.algorithm < 0 ? Json() : Json(c.algorithm), to_tag(c.engine), optional(c.time_ms),
                             optional(c.time_iqr_ms), optional(c.error), optional(c.workspace_bytes), optional(c.build_ms), notes,
                             name_of(c.status), c.reason.empty() ? Json() : Json(c.reason)});
+      if (options.energy)
+        for (const auto& value : {c.energy_mj, c.energy_sd_mj, c.power_w}) table.rows.back().push_back(optional(value));
     }
   }
   say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + "; medians of " + std::to_string(options.rounds) +
@@ -108,6 +119,10 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   app.add_flag("--all", options->all, "every engine");
+  app.add_flag("--energy", options->energy, "what each takes of energy too, in three loops, by NVML's counter");
+  app.add_option("--energy-seconds", options->energy_seconds, "how long each loop is, at least")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("--cold-cache", options->cold, "with something else in the caches before each launch");
   app.add_option("--rounds", options->rounds, "timed samples of each")->check(CLI::Range(1, 100000))->capture_default_str();
   app.add_option("--seed", options->seed, "of the data")->capture_default_str();

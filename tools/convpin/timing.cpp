@@ -17,31 +17,56 @@ Timing timing_of(std::vector<double> samples) {
   return {quantile(samples, 0.5), quantile(samples, 0.75) - quantile(samples, 0.25), static_cast<int>(samples.size())};
 }
 
+namespace {
+
+constexpr double kByItself = 5;  // so much rougher is one launch by itself
+
+struct Turns {
+  std::optional<double> ms;  // of a launch, as known by now; nothing: it failed
+  std::vector<double> samples;
+  bool hopeless = false;
+};
+
+// How often its sample is taken: what takes long needs no thirty.
+int rounds_for(double sample_ms, const TimingPlan& plan) {
+  const double most = std::min<double>(plan.rounds, plan.most_ms / std::max(sample_ms, plan.sample_ms));
+  return std::max(static_cast<int>(most), (plan.rounds + 2) / 3);
+}
+
+}  // namespace
+
 std::vector<std::optional<Timing>> interleaved(std::size_t candidates, const Sample& sample, const TimingPlan& plan,
                                                const std::function<bool()>& stop) {
-  std::vector<std::optional<double>> first(candidates);
+  std::vector<Turns> all(candidates);
   double best = HUGE_VAL;
   for (std::size_t i = 0; i < candidates && !stop(); ++i) {
-    bool works = true;
-    for (int w = 0; w < plan.warmup && works; ++w) works = sample(i, 1).has_value();
-    if (works) first[i] = sample(i, 1);
-    if (first[i]) best = std::min(best, *first[i]);
+    Turns& turns = all[i];
+    turns.ms = sample(i, 0);
+    turns.hopeless = turns.ms && *turns.ms > kByItself * plan.hopeless * best;
+    for (int w = 0; w < plan.warmup && turns.ms && !turns.hopeless; ++w) turns.ms = sample(i, 0);
+    if (turns.ms) best = std::min(best, *turns.ms);
   }
-  std::vector<std::vector<double>> samples(candidates);
-  for (int round = 0; round < plan.rounds && !stop(); ++round)
+  for (Turns& turns : all) turns.hopeless = turns.hopeless || (turns.ms && *turns.ms > kByItself * plan.hopeless * best);
+  for (int round = 0; round < plan.rounds && !stop(); ++round) {
     for (std::size_t i = 0; i < candidates; ++i) {
-      if (!first[i] || *first[i] > plan.hopeless * best) continue;
-      const double wanted = std::ceil(plan.sample_ms / std::max(*first[i], 1e-6));
-      const auto ms = sample(i, static_cast<int>(std::clamp(wanted, 1.0, static_cast<double>(plan.most_launches))));
-      if (ms) {
-        samples[i].push_back(*ms);
-      } else {
-        first[i].reset();
-      }
+      Turns& turns = all[i];
+      if (!turns.ms || turns.hopeless) continue;
+      const double wanted = std::ceil(plan.sample_ms / std::max(*turns.ms, 1e-6));
+      const int launches = static_cast<int>(std::clamp(wanted, 1.0, static_cast<double>(plan.most_launches)));
+      if (round > 0 && round >= rounds_for(*turns.ms * launches, plan)) continue;
+      const auto ms = sample(i, launches);
+      if (ms) turns.samples.push_back(*ms);
+      if (!ms || round == 0) turns.ms = ms;  // better than by itself
     }
+    if (round > 0) continue;
+    best = HUGE_VAL;
+    for (const Turns& turns : all)
+      if (!turns.samples.empty()) best = std::min(best, turns.samples.front());
+    for (Turns& turns : all) turns.hopeless = turns.hopeless || (turns.ms && *turns.ms > plan.hopeless * best);
+  }
   std::vector<std::optional<Timing>> timings(candidates);
   for (std::size_t i = 0; i < candidates; ++i)
-    if (first[i]) timings[i] = timing_of(samples[i].empty() ? std::vector{*first[i]} : samples[i]);
+    if (all[i].ms) timings[i] = timing_of(all[i].samples.empty() ? std::vector{*all[i].ms} : all[i].samples);
   return timings;
 }
 

@@ -1,8 +1,11 @@
 #include "tools/convpin/trial.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
+
+#include "tools/convpin/command.hpp"
 
 namespace convpin::cli {
 namespace {
@@ -18,46 +21,115 @@ void put(const std::optional<Timing>& timing, Candidate& c) {
   c.samples = timing->samples;
 }
 
+// What was tried, and what is done with those of it that run.
+class Trial {
+ public:
+  Trial(Bench& bench, const TrialOptions& options, const std::function<bool()>& stop) : bench_(bench), options_(options), stop_(stop) {}
+
+  void prepare(const EngineConfig& config) {
+    if (!stop_()) {
+      runnables_.push_back(bench_.prepare(config, options_.workspace_limit));
+      return;
+    }
+    Runnable& skipped = runnables_.emplace_back();
+    skipped.candidate.engine = config;
+    skipped.candidate.operation = bench_.problem().operation;
+    skipped.candidate.reason = "the time was up";
+  }
+
+  void time(const std::vector<std::size_t>& places, const TimingPlan& plan) {
+    const Sample sample = [&](std::size_t i, int launches) { return bench_.time_ms(runnables_[places[i]], launches); };
+    const auto timings = interleaved(places.size(), sample, plan, stop_);
+    for (std::size_t i = 0; i < places.size(); ++i) put(timings[i], runnables_[places[i]].candidate);
+  }
+
+  // Once more where the clocks were not the same all the while.
+  void time_watched(const std::vector<std::size_t>& places, const TimingPlan& plan) {
+    const auto& nvml = bench_.gpu().nvml;
+    std::string wrong;
+    for (int attempt = 0; attempt < 2 && !stop_(); ++attempt) {
+      const GpuState before = nvml ? nvml->state() : GpuState{};
+      time(places, plan);
+      const GpuState after = nvml ? nvml->state() : GpuState{};
+      wrong = disturbance(before, after);
+      if (wrong.empty()) break;
+    }
+    if (options_.disturbed) *options_.disturbed = wrong;
+  }
+
+  void measure_energy(const std::vector<std::size_t>& places) {
+    const auto work = [&](std::size_t i) { return bench_.keep_busy(runnables_[places[i]]); };
+    const auto all = energies(meter_of(bench_.gpu()), *options_.energy, places.size(), work, stop_);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      Candidate& c = runnables_[places[i]].candidate;
+      if (!all[i]) continue;
+      c.energy_mj = all[i]->mj;
+      c.energy_sd_mj = all[i]->sd_mj;
+      c.power_w = all[i]->power_w;
+    }
+  }
+
+  // Of those that run, fastest first, `most` and the one that is always in.
+  std::vector<std::size_t> fastest(std::size_t most, double within, const EngineConfig* always) const {
+    std::vector<std::size_t> places(runnables_.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    std::erase_if(places, [&](std::size_t i) { return !runnables_[i]; });
+    const auto ms = [&](std::size_t i) { return runnables_[i].candidate.time_ms.value_or(HUGE_VAL); };
+    std::ranges::stable_sort(places, {}, ms);
+    std::vector<std::size_t> kept;
+    const auto is_always = [&](std::size_t i) { return always && runnables_[i].candidate.engine == *always; };
+    std::size_t room = most - (most > 0 && std::ranges::any_of(places, is_always) ? 1 : 0);
+    for (const std::size_t i : places) {
+      const bool near = room > 0 && (within == HUGE_VAL || ms(i) <= within * ms(places.front()));
+      if (is_always(i)) {
+        kept.push_back(i);
+      } else if (near) {
+        kept.push_back(i);
+        --room;
+      }
+    }
+    return kept;
+  }
+
+  std::vector<Candidate> candidates() {
+    std::vector<Candidate> all;
+    for (Runnable& r : runnables_) all.push_back(std::move(r.candidate));
+    return all;
+  }
+
+ private:
+  Bench& bench_;
+  const TrialOptions& options_;
+  const std::function<bool()>& stop_;
+  std::vector<Runnable> runnables_;
+};
+
 }  // namespace
+
+EnergyMeter meter_of(const Gpu& gpu) {
+  if (!gpu.nvml) throw BadUse("energy can't be measured: " + gpu.nvml.error);
+  return {[&gpu] { return gpu.nvml->energy_mj(); },
+          [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }};
+}
 
 std::vector<Candidate> try_all(Bench& bench, const std::vector<EngineConfig>& configs, const EngineConfig* always,
                                const TrialOptions& options, const std::function<bool()>& stop) {
-  std::vector<Runnable> runnables;
-  for (const EngineConfig& config : configs) {
-    if (!stop()) {
-      runnables.push_back(bench.prepare(config, options.workspace_limit));
-      continue;
-    }
-    Runnable& skipped = runnables.emplace_back();
-    skipped.candidate.engine = config;
-    skipped.candidate.operation = bench.problem().operation;
-    skipped.candidate.reason = "the time was up";
-  }
+  Trial trial(bench, options, stop);
+  for (const EngineConfig& config : configs) trial.prepare(config);
   bench.set_cold(options.cold);
-  const auto time = [&](std::vector<std::size_t> places, const TimingPlan& plan) {
-    const Sample sample = [&](std::size_t i, int launches) { return bench.time_ms(runnables[places[i]], launches); };
-    const auto timings = interleaved(places.size(), sample, plan, stop);
-    for (std::size_t i = 0; i < places.size(); ++i) put(timings[i], runnables[places[i]].candidate);
-  };
-  std::vector<std::size_t> places(runnables.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  std::erase_if(places, [&](std::size_t i) { return !runnables[i]; });
-  time(places, options.timing);
-
-  std::erase_if(places, [&](std::size_t i) { return !runnables[i]; });
-  std::ranges::stable_sort(places, {}, [&](std::size_t i) { return runnables[i].candidate.time_ms.value_or(HUGE_VAL); });
-  std::vector<std::size_t> finalists;
-  for (const std::size_t i : places)
-    if (finalists.size() < options.finalists || (always && runnables[i].candidate.engine == *always)) finalists.push_back(i);
+  std::vector<std::size_t> all = trial.fastest(configs.size(), HUGE_VAL, nullptr);
+  std::ranges::sort(all);  // in the order that was given
+  trial.time(all, options.timing);
+  const auto finalists = trial.fastest(options.finalists, HUGE_VAL, always);
   if (options.finalists > 0 && finalists.size() > 1 && !stop()) {
     TimingPlan again = options.timing;
     again.rounds *= 2;
+    again.most_ms *= 2;
     again.hopeless = HUGE_VAL;
-    time(finalists, again);
+    trial.time_watched(finalists, again);
   }
-  std::vector<Candidate> candidates;
-  for (Runnable& r : runnables) candidates.push_back(std::move(r.candidate));
-  return candidates;
+  if (options.energy && !stop()) trial.measure_energy(trial.fastest(options.energy->most, options.energy->within, always));
+  return trial.candidates();
 }
 
 }  // namespace convpin::cli

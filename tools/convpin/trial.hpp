@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/convpin/bench.hpp"
+#include "tools/convpin/energy.hpp"
 #include "tools/convpin/timing.hpp"
 
 namespace convpin::cli {
@@ -15,7 +16,13 @@ struct TrialOptions {
   std::optional<std::int64_t> workspace_limit;
   bool cold = false;
   std::size_t finalists = 0;                     // so many of the fastest are timed again, against each other; 0: none
+  std::optional<EnergyPlan> energy;              // measured too: of a GPU with NVML
+  // Where a sentence goes on what was wrong with the clocks while the finalists were timed, and was so the second time too.
+  std::string* disturbed = nullptr;
 };
+// What its energy is measured with. Throws BadUse where it has no NVML.
+EnergyMeter meter_of(const Gpu&);
+
 // A candidate a configuration, in their order, with time and error where it runs. `always`: a configuration that is among
 // the finalists whatever its time. `stop` is asked between the parts; what was not tried by then is Skipped.
 std::vector<Candidate> try_all(Bench&, const std::vector<EngineConfig>&, const EngineConfig* always, const TrialOptions&,

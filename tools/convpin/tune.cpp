@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <limits>
 
 #include "config/settings.hpp"
+#include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/freeze.hpp"
+#include "tools/convpin/progress.hpp"
 #include "tools/convpin/trial.hpp"
 #include "tools/convpin/tune_state.hpp"
 #include "tools/convpin/usage.hpp"
@@ -21,7 +24,8 @@ volatile std::sig_atomic_t interrupted = 0;
 
 TunePolicy policy_of(const TuneOptions& options) {
   TunePolicy policy;
-  policy.kind = options.policy == "fastest" ? PolicyKind::Fastest : PolicyKind::LeastMemory;
+  policy.kind = options.policy == "least_memory" ? PolicyKind::LeastMemory : PolicyKind::Fastest;
+  policy.least_energy = options.policy == "least_energy";
   policy.min_gain = options.min_gain;
   policy.steps = options.steps;
   if (options.deterministic) policy.require.add(Flag::Deterministic);
@@ -61,10 +65,12 @@ std::vector<EngineConfig> neighbours(const EngineConfig& best) {
 struct Measured {
   std::vector<Candidate> candidates;
   Tuned tuned;
+  std::string disturbed;  // what was wrong with the GPU's clocks
 };
 
 Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, TunePolicy policy, const std::function<bool()>& stop) {
-  auto configs = bench.configurations(options.knobs);
+  constexpr std::size_t kListed = 10;  // what a framework's own benchmark would try
+  auto configs = bench.configurations(options.knobs ? std::numeric_limits<std::size_t>::max() : kListed);
   const EngineConfig own = own_choice(usage, configs);
   std::erase(configs, own);
   configs.insert(configs.begin(), own);
@@ -74,12 +80,18 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   trial.finalists = 5;
   trial.workspace_limit = policy.workspace_limit;
   Measured m;
+  trial.disturbed = &m.disturbed;
+  const std::optional<EnergyPlan> energy = options.wants_energy() ? std::optional(options.energy_plan) : std::nullopt;
+  if (!options.knobs) trial.energy = energy;  // else of the last ones
   m.candidates = try_all(bench, configs, &own, trial, stop);
   const bool on_tensor_cores = std::ranges::count(m.candidates[0].numerical_notes, 0) > 0;
   policy.tf32 = usage.problem.x.type != DataType::Float || options.tf32 == "yes" || (options.tf32 == "auto" && on_tensor_cores);
   m.candidates[0].framework_choice = true;
-  m.tuned = choose(m.candidates, 0, policy);
+  TunePolicy by_now = policy;
+  by_now.least_energy = policy.least_energy && !options.knobs;
+  m.tuned = choose(m.candidates, 0, by_now);
   if (options.knobs && m.tuned.chosen && !stop()) {
+    trial.energy = energy;
     auto more = neighbours(m.candidates[*m.tuned.chosen].engine);
     std::erase_if(more, [&](const EngineConfig& c) { return std::ranges::find(configs, c) != configs.end(); });
     more.insert(more.begin(), {own, m.candidates[*m.tuned.chosen].engine});  // measured again beside them
@@ -87,11 +99,14 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
       const auto known = std::ranges::find(m.candidates, c.engine, &Candidate::engine);
       if (known == m.candidates.end())
         m.candidates.push_back(std::move(c));
-      else if (c.time_ms)
+      else if (c.time_ms) {
         known->time_ms = c.time_ms, known->time_iqr_ms = c.time_iqr_ms, known->samples = c.samples;
+        known->energy_mj = c.energy_mj, known->energy_sd_mj = c.energy_sd_mj, known->power_w = c.power_w;
+      }
     }
     m.tuned = choose(m.candidates, 0, policy);
   }
+  if (!m.disturbed.empty()) m.tuned.reason += "; measured while " + m.disturbed;
   return m;
 }
 
@@ -113,7 +128,15 @@ int tune(const TuneOptions& options, const std::string& output) {
   }
   const auto cudnn = open_cudnn(options.cudnn);
   const Gpu gpu(*cudnn);
-  TuneState state(!options.log.empty() ? options.log : output.empty() ? "" : output + ".jsonl", gpu, options);
+  std::optional<double> idle_w;
+  if (options.wants_energy()) {
+    idle_w = idle_power_w(meter_of(gpu));
+    const EnergyPlan& plan = options.energy_plan;
+    say("the idle GPU takes " + four_digits(*idle_w) + " W, which is part of what is measured; energy: of the framework's own choice and " +
+        "the fastest within " + four_digits(plan.within) + " times the best, " + std::to_string(plan.most) + " a problem at most, " +
+        four_digits(plan.seconds * plan.repeats) + " s each");
+  }
+  TuneState state(!options.log.empty() ? options.log : output.empty() ? "" : output + ".jsonl", gpu, options, idle_w);
   std::signal(SIGINT, [](int) {
     interrupted = 1;
     std::signal(SIGINT, SIG_DFL);  // a second time: at once
@@ -121,7 +144,8 @@ int tune(const TuneOptions& options, const std::string& output) {
   const auto began = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
   const auto stop = [&] { return interrupted || seconds() > *budget; };
-  std::size_t left = 0, done = 0;
+  const Progress progress;
+  std::size_t left = 0, done = 0, disturbed = 0, at_limit = 0;
   for (std::size_t i = 0; i < problems.size(); ++i) {
     if (state.has(problems[i])) continue;
     if (stop()) {
@@ -130,6 +154,7 @@ int tune(const TuneOptions& options, const std::string& output) {
     }
     auto bench = Bench::make(gpu, problems[i].problem, 1);
     if (!bench) {
+      progress.clear();
       say("left out: " + problems[i].text + ": " + bench.error);
       continue;
     }
@@ -140,12 +165,21 @@ int tune(const TuneOptions& options, const std::string& output) {
     }
     state.add(problems[i], m.candidates, m.tuned);
     ++done;
+    disturbed += m.disturbed.empty() ? 0 : 1;
+    at_limit += gpu.nvml && at_power_limit(gpu.nvml->state()) ? 1 : 0;
     const double remaining = seconds() / static_cast<double>(done) * static_cast<double>(problems.size() - i - 1);
+    progress.clear();
     say("[" + std::to_string(i + 1) + "/" + std::to_string(problems.size()) + ", " + std::to_string(static_cast<int>(remaining) + 1) +
         " s left] " + problems[i].text + ": " + (m.tuned.chosen ? to_tag(m.candidates[*m.tuned.chosen].engine) + ": " : "nothing: ") +
         m.tuned.reason);
+    progress.show(i + 1, problems.size(), remaining);
   }
+  progress.clear();
   state.end();
+  if (disturbed > 0)
+    say(std::to_string(disturbed) + (disturbed == 1 ? " problem was" : " problems were") +
+        " measured while the GPU throttled or its clock changed, twice each; their rules say so");
+  if (at_limit > 0) say("after " + std::to_string(at_limit) + " problems the GPU was at its power limit");
   if (left > 0)
     say(std::to_string(left) + " problems are not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
         "); the same command goes on with them");
@@ -172,8 +206,8 @@ Action declare_tune(CLI::App& app, const Program&) {
   const auto output = declare_output(app, "the rules");
   app.add_option("--log", o->log, "file for the measurements, which a later start goes on from; the output's name with .jsonl without it")
       ->type_name("FILE");
-  app.add_option("--policy", o->policy, "fastest or least_memory")
-      ->check(CLI::IsMember({"fastest", "least_memory"}))
+  app.add_option("--policy", o->policy, "fastest, least_memory or least_energy")
+      ->check(CLI::IsMember({"fastest", "least_memory", "least_energy"}))
       ->capture_default_str();
   app.add_option("--budget", o->budget, "time for all of it, e.g. \"10 min\"")->capture_default_str();
   app.add_option("--workspace-limit", o->workspace_limit, "e.g. \"64 MiB\"; without it: none");
@@ -192,8 +226,17 @@ Action declare_tune(CLI::App& app, const Program&) {
   app.add_option("--steps", o->steps, "calls in which a run-time compiled engine must have repaid its compilation")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--rounds", o->rounds, "timed samples of each candidate, interleaved; the finalists have twice as many")
+  app.add_option("--rounds", o->rounds,
+                 "timed samples of each candidate, interleaved; twice as many of the finalists, fewer of "
+                 "what takes long")
       ->check(CLI::Range(3, 10000))
+      ->capture_default_str();
+  app.add_flag("--energy", o->energy, "measure energy too, of the framework's choice and the fastest; least_energy does so by itself");
+  app.add_option("--energy-seconds", o->energy_plan.seconds, "how long each is kept running for its energy")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--energy-repeats", o->energy_plan.repeats, "how often: the standard deviation is of these")
+      ->check(CLI::Range(2, 1000))
       ->capture_default_str();
   app.add_flag("--knobs", o->knobs, "also every configuration that the heuristics list, and the knobs around the best");
   app.add_flag("--cold-cache", o->cold, "with something else in the caches before each launch");

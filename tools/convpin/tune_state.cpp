@@ -17,16 +17,18 @@ std::string command_of(const TuneOptions& o) {
   std::string text = "convpin tune --policy " + o.policy + " --tf32 " + o.tf32 + " --min-gain " + four_digits(o.min_gain) + " --steps " +
                      four_digits(o.steps);
   if (!o.workspace_limit.empty()) text += " --workspace-limit '" + o.workspace_limit + "'";
+  if (o.wants_energy())
+    text += " --energy-seconds " + four_digits(o.energy_plan.seconds) + " --energy-repeats " + std::to_string(o.energy_plan.repeats);
   if (!o.allow.empty()) text += " --allow " + join(o.allow, ",");
-  for (const auto& [flag, given] :
-       {std::pair("deterministic", o.deterministic), std::pair("knobs", o.knobs), std::pair("cold-cache", o.cold)})
+  for (const auto& [flag, given] : {std::pair("deterministic", o.deterministic), std::pair("knobs", o.knobs),
+                                    std::pair("cold-cache", o.cold), std::pair("energy", o.energy)})
     if (given) text += std::string(" --") + flag;
   return text;
 }
 
 }  // namespace
 
-TuneState::TuneState(std::string path, const Gpu& gpu, const TuneOptions& options)
+TuneState::TuneState(std::string path, const Gpu& gpu, const TuneOptions& options, std::optional<double> idle_w)
     : path_(std::move(path)), command_(command_of(options)), gpu_(gpu) {
   if (!path_.empty() && std::filesystem::exists(path_)) text_ = read_file(path_);
   if (!text_.empty()) read_log(text_, path_, before_);
@@ -39,6 +41,7 @@ TuneState::TuneState(std::string path, const Gpu& gpu, const TuneOptions& option
   h.command = command_;
   h.device.name = device_.name = gpu.name;
   h.repeats = options.rounds;
+  if (idle_w) h.settings.emplace_back("idle_power_w", four_digits(*idle_w));
   add(header_record(h));
 }
 

@@ -1,6 +1,8 @@
 #include "tools/convpin/tuner.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 #include "shim/model/record.hpp"
 
@@ -19,6 +21,49 @@ bool repays(const Candidate& c, const Candidate* own, double steps) {
 bool beyond_spread(const Candidate& c, const Candidate& own) {
   if (!c.time_ms || !own.time_ms) return true;
   return *own.time_ms - *c.time_ms > (c.time_iqr_ms.value_or(0) + own.time_iqr_ms.value_or(0)) / 2;
+}
+
+bool beyond_deviations(const Candidate& c, const Candidate& than) {
+  if (!c.energy_mj || !than.energy_mj) return true;
+  return *than.energy_mj - *c.energy_mj > 2 * std::hypot(c.energy_sd_mj.value_or(0), than.energy_sd_mj.value_or(0));
+}
+
+std::string short_number(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string cost_text(const Candidate& c, const TunePolicy& policy) {
+  const auto with_spread = [](double value, const char* unit, const std::optional<double>& spread) {
+    return four_digits(value) + " " + unit + (spread ? " ± " + short_number("%.2g", *spread) : "");
+  };
+  if (policy.least_energy) return with_spread(*c.energy_mj, "mJ", c.energy_sd_mj);
+  if (policy.kind == PolicyKind::Fastest) return with_spread(*c.time_ms, "ms", c.time_iqr_ms);
+  return std::to_string(c.workspace_bytes.value_or(0)) + " bytes of workspace";
+}
+
+double cost_of(const Candidate& c, const TunePolicy& policy) {
+  if (policy.least_energy) return c.energy_mj.value_or(0);
+  return policy.kind == PolicyKind::Fastest ? c.time_ms.value_or(0) : static_cast<double>(c.workspace_bytes.value_or(0));
+}
+
+std::string gain_text(const Candidate& c, const Candidate& own, const TunePolicy& policy) {
+  std::string text = cost_text(c, policy) + ", " + short_number("%.1f %%", 100 * (1 - cost_of(c, policy) / cost_of(own, policy))) +
+                     " less than the framework's own " + cost_text(own, policy) + " (" + to_tag(own.engine) + ")";
+  if (compiled_at_run_time(c) && c.build_ms && c.time_ms && own.time_ms && *own.time_ms > *c.time_ms)
+    text += "; compiled at run time in " + short_number("%.0f", *c.build_ms) + " ms, repaid after " +
+            short_number("%.0f", *c.build_ms / (*own.time_ms - *c.time_ms)) + " calls";
+  return text;
+}
+
+// For the ranking, which knows time and memory.
+std::vector<Candidate> by_energy(std::vector<Candidate> candidates) {
+  for (Candidate& c : candidates) {
+    c.time_ms = c.energy_mj;
+    if (!c.energy_mj) c.status = CandidateStatus::Skipped;
+  }
+  return candidates;
 }
 
 }  // namespace
@@ -40,15 +85,28 @@ Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, 
     c.framework_choice = own == i;
     if (own != i && compile_unasked && compiled_at_run_time(c) && !repays(c, yardstick, policy.steps)) c.status = CandidateStatus::Skipped;
   }
-  const Ranking ranking = rank(candidates, rule);
+  if (policy.least_energy) rule.policy = PolicyKind::Fastest;
+  const Ranking ranking = rank(policy.least_energy ? by_energy(candidates) : candidates, rule);
   const bool own_may_stay = yardstick && yardstick->status == CandidateStatus::Ok && meets(*yardstick, rule.require) &&
                             !(rule.workspace_limit && yardstick->workspace_bytes.value_or(0) > *rule.workspace_limit);
-  for (const std::size_t i : ranking.best)
-    if (!own_may_stay || policy.kind != PolicyKind::Fastest || beyond_spread(candidates[i], *yardstick))
-      return {i, i == ranking.best.front() ? ranking.reason
-                                           : four_digits(candidates[i].time_ms.value_or(0)) + " ms, the fastest beyond the spread"};
-  if (own_may_stay) return {own, ranking.best.empty() ? ranking.reason : "what is faster is so by less than the spread of its times"};
-  return {std::nullopt, ranking.reason};
+  const auto beyond = [&](std::size_t i) {
+    if (!own_may_stay) return true;
+    if (policy.least_energy) return beyond_deviations(candidates[i], *yardstick);
+    return policy.kind != PolicyKind::Fastest || beyond_spread(candidates[i], *yardstick);
+  };
+  const auto first = std::ranges::find_if(ranking.best, beyond);
+  if (first != ranking.best.end()) {
+    std::size_t best = *first;
+    for (auto i = first; policy.least_energy && i != ranking.best.end(); ++i)
+      if (beyond(*i) && !beyond_deviations(candidates[*first], candidates[*i]) && candidates[*i].time_ms < candidates[best].time_ms)
+        best = *i;
+    return {best, own_may_stay ? gain_text(candidates[best], *yardstick, policy) : ranking.reason};
+  }
+  if (!own_may_stay) return {std::nullopt, ranking.reason};
+  const bool measured = policy.least_energy ? yardstick->energy_mj.has_value() : yardstick->time_ms.has_value();
+  const char* spread = policy.least_energy ? "two standard deviations" : "the spread of its times";
+  return {own, (measured ? cost_text(*yardstick, policy) + "; " : std::string()) +
+                   (ranking.best.empty() ? ranking.reason : std::string("what is better is so by less than ") + spread)};
 }
 
 }  // namespace convpin::cli
