@@ -93,7 +93,7 @@ Decision by_policy(const Library& library, ProblemState& state, const Rule& rule
 
 }  // namespace
 
-bool asks(const Rule* rule) { return rule && (rule->policy != PolicyKind::None || rule->request()); }
+bool asks(const Rule* rule) { return rule && rule->asks(); }
 
 Decision decide(const Library& library, ProblemState& state, const ConvolutionGraph& graph, cudnnBackendDescriptor_t descriptor,
                 const Target& target, const std::vector<Listed>& heuristics) {
