@@ -79,7 +79,7 @@ Decision by_policy(const Library& library, ProblemState& state, const Rule& rule
 
 }  // namespace
 
-bool asks(const Rule* rule) { return rule && (rule->policy != PolicyKind::None || rule->request()); }
+bool asks(const Rule* rule) { return rule && rule->asks(); }
 
 bool names_configurations(const Rule& rule) {
   using Kind = Request::Kind;

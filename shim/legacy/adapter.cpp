@@ -168,7 +168,9 @@ std::string failure_of(const Library& library, const Descriptors& d, ProblemStat
 bool may_fail(ProblemState& state) {
   const Settings& settings = runtime().settings;
   const Rule* rule = rule_of(state);
-  return settings.on_miss == OnMiss::Error || !settings.denials.empty() || (rule && rule->on_unsupported == OnUnsupported::Error);
+  return settings.on_miss == OnMiss::Error || !settings.denials.empty() ||
+         (settings.strict && state.stale.load(std::memory_order_relaxed)) ||
+         (rule && rule->on_unsupported == OnUnsupported::Error);
 }
 
 bool fails(const Library& library, const Descriptors& d, ProblemState& state, int algorithm) {

@@ -68,7 +68,7 @@ std::string refusal(const Library& library, const Descriptors& d, const ProblemS
 
 bool asks(ProblemState& state) {
   const Rule* rule = rule_of(state);
-  return rule && (rule->policy != PolicyKind::None || rule->request());
+  return rule && rule->asks();
 }
 
 bool asked_for(ProblemState& state, int algorithm, int math_type) {

@@ -166,12 +166,15 @@ bool Match::matches(const Place& place) const {
          (cudnn.empty() || std::ranges::any_of(cudnn, fits_cudnn));
 }
 
-bool Match::matches(const Problem& p, const Place& place) const {
+bool Match::matches(const Problem& p, const Place& place) const { return matches(place) && matches(p); }
+
+bool Match::matches(const Problem& p) const {
   const std::int32_t spatial = p.spatial_dims();
-  return matches(place) && agrees(x, p.x.dims, p.x.rank) && agrees(w, p.w.dims, p.w.rank) &&
-         agrees(y, p.y.dims, p.y.rank) && agrees(pad, p.pad, spatial, true) && agrees(stride, p.stride, spatial, true) &&
+  return agrees(x, p.x.dims, p.x.rank) && agrees(w, p.w.dims, p.w.rank) && agrees(y, p.y.dims, p.y.rank) &&
+         agrees(pad, p.pad, spatial, true) && agrees(stride, p.stride, spatial, true) &&
          agrees(dilation, p.dilation, spatial, true) && agrees(groups, p.groups) && agrees(dims, spatial) &&
-         one_of(dtypes, p.x.type) && one_of(layouts, layouts_of(p).x) && (!fused || *fused == (p.fused_count > 0));
+         one_of(dtypes, p.x.type) && one_of(layouts, layouts_of(p).x) &&
+         (!fused || *fused == (p.fused_count > 0));
 }
 
 }  // namespace convpin

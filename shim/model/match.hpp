@@ -60,6 +60,7 @@ struct Match {
 
   bool matches(const Problem&, const Place&) const;
   bool matches(const Place&) const;              // the GPU and cuDNN alone
+  bool matches(const Problem&) const;            // all but these
 };
 
 }  // namespace convpin

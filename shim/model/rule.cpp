@@ -67,6 +67,14 @@ const Rule* match(const std::vector<Rule>& rules, const Problem& problem, const 
 
 bool stale(const Rule& rule, const Place& place) { return !rule.match.matches(place); }
 
+const Rule* match_elsewhere(const std::vector<Rule>& rules, const Problem& problem, const Place& place) {
+  for (const Rule& rule : rules)
+    if (rule.operation == problem.operation && rule.asks() && stale(rule, place) &&
+        rule.problem.matches(problem) && rule.match.matches(problem))
+      return &rule;
+  return nullptr;
+}
+
 std::string why_stale(const Rule& rule, const Place& place) {
   if (!stale(rule, place)) return {};
   std::vector<std::string> wanted, is;
@@ -81,6 +89,17 @@ std::string why_stale(const Rule& rule, const Place& place) {
     is.push_back("cuDNN " + version_text(place.cudnn_version));
   }
   return "for " + join(wanted, " with ") + "; here is " + join(is, " with ");
+}
+
+std::string file_of(const Rule& rule) {
+  const std::size_t column = rule.source.rfind(':');
+  const std::size_t line =
+      column == rule.source.npos || column == 0 ? rule.source.npos : rule.source.rfind(':', column - 1);
+  return line == rule.source.npos ? "" : rule.source.substr(0, line);
+}
+
+std::string mending_command(const std::string& file) {
+  return "convpin tune --refresh " + shell_word(file) + " -o " + shell_word(file);
 }
 
 std::string request_text(const Rule& rule) {

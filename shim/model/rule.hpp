@@ -51,6 +51,8 @@ struct Rule {
 
   // Whether its list ends with the framework's own choice, after others.
   bool leaves_at_last() const { return requests.size() > 1 && requests.back().kind == Request::Kind::FrameworkChoice; }
+  // Whether for more than the framework's own choice.
+  bool asks() const { return policy != PolicyKind::None || request(); }
   const std::string& label() const { return name.empty() ? source : name; }
   // The first thing that it names; null for a policy and for the framework's own choice.
   const Request* request() const {
@@ -63,8 +65,16 @@ const Rule* match(const std::vector<Rule>&, const Problem&, const Place&);
 
 // It is for another GPU or another cuDNN than the one at hand, so nothing here can match it.
 bool stale(const Rule&, const Place&);
+// The first rule that would match the problem if it weren't stale, and asks for something; or null. Only
+// where no rule matches is it missed: a file may well have rules for several GPUs.
+const Rule* match_elsewhere(const std::vector<Rule>&, const Problem&, const Place&);
 // "for *A100* with cuDNN >=9.10; here is NVIDIA H200 with cuDNN 9.5.1"; empty for a rule that isn't stale.
 std::string why_stale(const Rule&, const Place&);
+
+// The file that a rule stands in, "pins.toml" of "pins.toml:12:1"; empty for one of no file.
+std::string file_of(const Rule&);
+// The command that tunes a file's stale rules anew, for sentences.
+std::string mending_command(const std::string& file);
 
 // What a rule asks for: "eng72, else 1 (IMPLICIT_PRECOMP_GEMM)", "the fastest (deterministic)".
 std::string request_text(const Rule&);

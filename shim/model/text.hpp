@@ -63,6 +63,16 @@ inline std::string one_line(std::string_view text, std::size_t longest) {
   return result;
 }
 
+// As a shell takes it for one word.
+inline std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=,:@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 // A person's own text, as error messages quote it.
 inline std::string quote(std::string_view text) { return "'" + one_line(text, 120) + "'"; }
 

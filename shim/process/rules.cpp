@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <set>
 
 #include "shim/hooks/reason.hpp"
 #include "shim/model/text.hpp"
@@ -25,6 +26,16 @@ const Rule* matching(const ProblemState& state) {
     for (const auto* rules : *lists)
       if (const Rule* rule = rules ? match(*rules, state.problem, state.place) : nullptr) return rule;
   return match(runtime().settings.rules, state.problem, state.place);
+}
+
+std::vector<std::string>* said_stale = nullptr;  // under live_lock: files whose stale rules were said
+
+// How many rules of the file can't match anything here; one for all operations is one rule.
+std::size_t stale_rules_of(const std::string& file, const Place& place) {
+  std::set<std::string> sources;
+  for (const Rule& rule : runtime().settings.rules)
+    if (stale(rule, place) && file_of(rule) == file) sources.insert(rule.source);
+  return sources.size();
 }
 
 int world_size() {
@@ -53,6 +64,8 @@ void find_rule(ProblemState& state) {
     state.failure_said = false;
   }
   state.rule.store(rule, std::memory_order_relaxed);
+  state.stale.store(rule ? nullptr : match_elsewhere(runtime().settings.rules, state.problem, state.place),
+                    std::memory_order_relaxed);
   state.generation.store(generation, std::memory_order_release);
 }
 
@@ -83,8 +96,40 @@ const Denial* denied_algorithm(const ProblemState& state, int algorithm) {
 }
 
 std::string failure_by_miss(ProblemState& state) {
-  if (rule_of(state) || runtime().settings.on_miss != OnMiss::Error) return {};
-  return "no rule covers it, and defaults.on_miss is \"error\"";
+  if (rule_of(state)) return {};
+  const Settings& settings = runtime().settings;
+  const Rule* missed = state.stale.load(std::memory_order_relaxed);
+  const bool miss = settings.on_miss == OnMiss::Error;
+  if (!miss && !(missed && settings.strict)) return {};
+  const std::string why = missed ? why_stale(*missed, state.place) + ", so it is not applied" : "";
+  const std::string mend = missed ? " (mend it: " + mending_command(file_of(*missed)) + ")" : "";
+  if (!miss) return "rule " + missed->label() + " is " + why + ", which is an error by CONVPIN_STRICT" + mend;
+  return "no rule covers it, and defaults.on_miss is \"error\"" +
+         (missed ? "; rule " + missed->label() + " would, but is " + why + mend : "");
+}
+
+void say_stale(const ProblemState& state) noexcept {
+  try {
+    const Rule* missed = state.stale.load(std::memory_order_relaxed);
+    const Settings& settings = runtime().settings;
+    if (!missed || settings.strict || settings.on_miss == OnMiss::Error) return;
+    const std::string file = file_of(*missed);
+    {
+      std::lock_guard hold(live_lock);
+      if (!said_stale) said_stale = new std::vector<std::string>;
+      if (std::find(said_stale->begin(), said_stale->end(), file) != said_stale->end()) return;
+      said_stale->push_back(file);
+    }
+    const std::size_t count = stale_rules_of(file, state.place);
+    const std::string which =
+        count == 1 ? "rule " + missed->label() + " is "
+                   : std::to_string(count) + " rules are for another GPU or cuDNN (" + missed->label() + ": ";
+    say("convpin: warning: " + file + ": " + which + why_stale(*missed, state.place) +
+        (count == 1 ? ": it is" : "): they are") +
+        " not applied, and the framework's choice runs. Tune anew what is stale: " + mending_command(file) +
+        " (rules with * also need a log of convpin run --record, named before -o)\n");
+  } catch (...) {
+  }
 }
 
 std::string failure_by_rule(ProblemState& state, const std::string& reason) {
@@ -129,7 +174,7 @@ std::string rules_summary() {
   const Settings& settings = runtime().settings;
   if (settings.rules.empty()) return {};
   std::vector<std::string> matched, unmet, idle_rules;
-  int uncovered = 0;
+  int uncovered = 0, missed_stale = 0;
   const auto add = [](std::vector<std::string>& to, const std::string& label) {
     if (std::find(to.begin(), to.end(), label) == to.end()) to.push_back(label);
   };
@@ -145,6 +190,7 @@ std::string rules_summary() {
     }
     if (!rule) {
       ++uncovered;
+      missed_stale += state.stale.load() != nullptr;
       return;
     }
     add(matched, rule->label());
@@ -168,7 +214,14 @@ std::string rules_summary() {
            (count > kMostNames ? ", ..." : "") + "\n";
   };
   return line("matched nothing", idle_rules) + line("could not be met everywhere", unmet) +
-         (uncovered == 0 ? "" : "convpin: " + std::to_string(uncovered) + (uncovered == 1 ? " problem" : " problems") + " that no rule covers\n");
+         (uncovered == 0
+              ? ""
+              : "convpin: " + std::to_string(uncovered) + (uncovered == 1 ? " problem" : " problems") +
+                    " that no rule covers" +
+                    (missed_stale == 0 ? ""
+                                       : ", " + std::to_string(missed_stale) +
+                                             " of them only because the rule is for another GPU or cuDNN") +
+                    "\n");
 }
 
 }  // namespace convpin

@@ -34,10 +34,14 @@ bool left_to_framework(ProblemState&);
 const Denial* denied(const ProblemState&, const EngineConfig&);
 const Denial* denied_algorithm(const ProblemState&, int algorithm);
 
-// Why this problem's convolutions must fail, since no rule covers it and the settings call that an error; empty: they need not.
+// Why this problem's convolutions must fail, since no rule covers it and the settings call that an error
+// (on_miss; strict where a stale rule would); empty: they need not.
 std::string failure_by_miss(ProblemState&);
 // The same where a rule covers it and is not to fall back: `reason` is why it can't be met. Empty: the framework's choice runs.
 std::string failure_by_rule(ProblemState&, const std::string& reason);
+// Says once for each file that its rules are stale, where this problem misses one of them and nothing fails
+// for that.
+void say_stale(const ProblemState&) noexcept;
 // Says a failure once for the problem, and leaves it for cudnnGetLastErrorString.
 void say_failure(ProblemState&, const std::string& why) noexcept;
 // The same where denials leave nothing of cuDNN's own list, so that the program is given none.
@@ -49,7 +53,8 @@ std::int64_t workspace_limit_of(const Rule*);
 // Why a policy can't decide in this process, empty if it can: ranks of one job would decide differently.
 std::string policy_refused(const Rule&);
 
-// Lines for the end: rules that matched nothing, rules that could not be met, problems that no rule covers.
+// Lines for the end: rules that matched nothing, rules that could not be met, problems that no rule covers,
+// and how many of these only because the rule is stale.
 std::string rules_summary();
 
 }  // namespace convpin

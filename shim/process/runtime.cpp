@@ -270,6 +270,7 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
     bucket.store(added, std::memory_order_release);
   }
   if (first) say_settings(r.settings);
+  say_stale(*added);
   announce(*added);
   return added;
 }

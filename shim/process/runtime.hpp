@@ -32,6 +32,8 @@ struct ProblemState {
   const Api api;
   Place place;                                // of the first meeting
   std::atomic<const Rule*> rule{nullptr};     // by rule_of alone: which rule covers it, if any
+  std::atomic<const Rule*> stale{
+      nullptr};  // where no rule covers it: the one that would if it were for this GPU and cuDNN
   std::atomic<std::uint32_t> generation{0};   // of the rules that it was found in
   std::atomic<ProfileState> profile{ProfileState::NotWanted};
   std::atomic<std::uint64_t> calls{0};

@@ -104,6 +104,62 @@ class Tune(command.Case):
         self.assertIn("interrupted", rest)
         self.assertEqual((self.folder / "pins.toml").read_text().count("[[rule]]"), 1)
 
+    def rules_of(self, name):
+        """The problem and the place of each rule of a file."""
+        answer = self.json("check", name)
+        return [(r["for"], r["asks"]) for r in answer["rules"]]
+
+    def test_refresh(self):
+        """A file of an older cuDNN, without the log that it was made from: what is stale is tuned, the rest stays."""
+        self.record("convclient", PROBLEM, STRIDED)
+        self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW)
+        fresh = (self.folder / "pins.toml").read_text()
+        version = fresh.partition('cudnn = "')[2].partition('"')[0]
+        head, first, second = fresh.split("\n[[rule]]\n")
+        other_gpu = '\n# theirs\n[[rule]]\nproblem = "' + STRIDED + '"\nalgo = "eng0"\nmatch = { device = "NVIDIA A100" }\n'
+        mine = '\n# mine\n[[rule]]\noperation = "any"\nalgo = -1  # the rest\n'
+        stale = first.replace(f'cudnn = "{version}"', 'cudnn = "9.1.0"')
+        self.assertNotEqual(stale, first)
+        old = head + "\n[[rule]]\n" + stale + "\n[[rule]]\n" + second + other_gpu + mine
+        self.write("old.toml", old)
+        done = self.convpin("tune", "--refresh", "old.toml", "-o", "new.toml", *FEW)
+        self.assertIn("old.toml: 3 rules kept, 1 rule replaced, 1 new", done.stderr)
+        self.assertEqual(done.stderr.count(" s left]"), 1)
+        new = (self.folder / "new.toml").read_text()
+        self.assertNotIn("9.1.0", new)
+        for kept in (head, second, other_gpu, mine):
+            self.assertIn(kept.strip(), new)
+        self.convpin("check", "new.toml", "--log", "run.jsonl", status=1)  # theirs is for another GPU
+        log = self.record("convclient", PROBLEM, STRIDED, log="second.jsonl", options=["--config", "new.toml"])
+        self.assertEqual([r["choice"] for r in log if r["type"] == "choice"], ["set", "set"])
+        done = self.convpin("tune", "--refresh", "new.toml", "-o", "new.toml", *FEW)  # nothing is left to do
+        self.assertEqual((done.stderr.count(" s left]"), (self.folder / "new.toml").read_text()), (0, new))
+        # Beside a log: also what no rule covers; and with --keep the older rule stays.
+        self.write("old.toml", head + "\n[[rule]]\n" + stale)
+        done = self.convpin("tune", "--refresh", "old.toml", "run.jsonl", "-o", "new.toml", "--keep", *FEW)
+        self.assertIn("old.toml: 1 rule kept, 0 rules replaced, 2 new", done.stderr)
+        self.assertIn("9.1.0", (self.folder / "new.toml").read_text())
+        # What was not tuned stays as it was, to be gone on with.
+        done = self.convpin("tune", "--refresh", "old.toml", "-o", "none.toml", "--budget", "1 ms", *FEW)
+        self.assertIn("1 problems are not tuned yet", done.stderr)
+        self.assertEqual((self.folder / "none.toml").read_text().strip(), (head + "\n[[rule]]\n" + stale).strip())
+        self.convpin("tune", "-o", "new.toml", status=2)
+        self.convpin("tune", "--refresh", "run.jsonl", status=2)
+
+    def test_generalize_needs_no_new_measurement(self):
+        """An exact rule for each size stays first, whatever comes behind; which engine it is depends on the machine."""
+        sizes = [PROBLEM.replace("[2,", f"[{n},") for n in (1, 2, 4)]
+        self.record("convclient", *sizes)
+        self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW)
+        exact = (self.folder / "pins.toml").read_text()
+        done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", "--generalize", *FEW)
+        self.assertEqual(done.stderr.count(" s left]"), 0)
+        said = int(done.stderr.split(" rules for other batch or image sizes")[0].split()[-1])
+        text = (self.folder / "pins.toml").read_text()
+        self.assertTrue(text.startswith(exact))
+        self.assertEqual(text[len(exact):].count("x=[*,16,14,14]"), said)
+        self.convpin("check", "pins.toml")
+
     def test_what_cannot_be_tuned(self):
         self.record("convclient", "--api", "legacy", PROBLEM)
         self.assertIn("legacy", self.convpin("tune", "run.jsonl", "-o", "pins.toml", status=1).stderr)

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "shim/model/text.hpp"
+
 namespace convpin {
 namespace {
 
@@ -48,6 +50,23 @@ TEST(Rules, AreStaleWhereTheyAreForAnotherPlace) {
   r.match.devices.clear();
   EXPECT_TRUE(stale(r, kH200));
   EXPECT_FALSE(stale(r, {"NVIDIA H200", 91100}));
+}
+
+TEST(Rules, AreMissedWhereTheyAreStale) {
+  const Problem problem = *parse_problem("x=[1,4,8,8] w=[8,4,3,3]");
+  std::vector<Rule> rules{rule(Operation::Forward, {"-1"}), rule(Operation::BackwardData, {"1"}),
+                          rule(Operation::Forward, {"1"}), rule(Operation::Forward, {"2"})};
+  for (Rule& r : rules) r.match.devices = {"*A100*"};
+  rules[2].match.groups = Range{2, 9};
+  EXPECT_EQ(match_elsewhere(rules, problem, kH200), &rules[3]);
+  EXPECT_EQ(match_elsewhere(rules, problem, {"NVIDIA A100", 91900}), nullptr);
+  rules[3].source = "some pins.toml:12:1";
+  EXPECT_EQ(file_of(rules[3]), "some pins.toml");
+  EXPECT_EQ(mending_command(file_of(rules[3])),
+            "convpin tune --refresh 'some pins.toml' -o 'some pins.toml'");
+  rules[3].source = "CONV_FWD_ALGO";
+  EXPECT_EQ(file_of(rules[3]), "");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
 }
 
 TEST(Rules, SayWhatTheyAskFor) {

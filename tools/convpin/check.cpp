@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
@@ -30,7 +31,7 @@ struct CheckOptions {
 struct Answer {
   Table rules{{"rule", "for", "asks", "problems", "calls", "note"}, {}};
   Table problems{{"problem", "api", "calls", "ran", "rule", "asks"}, {}};
-  int stale = 0;
+  std::map<std::string, int> stale;  // how many of each file's rules
 };
 
 // Where the rules would be used: as the options say, else as the logs do.
@@ -93,7 +94,7 @@ Answer answer(const Settings& settings, const CheckOptions& options, const std::
     const std::string why = staleness(rule, places);
     std::string note = why.empty() ? "" : "stale: " + why;
     if (why.empty() && against_log && problems[i] == 0) note = "matches nothing in the log";
-    a.stale += !why.empty();
+    if (!why.empty()) ++a.stale[file_of(rule)];
     a.rules.rows.push_back({rule.label(), what_for(rule), request_text(rule), against_log ? Json(problems[i]) : Json(),
                             against_log ? Json(calls[i]) : Json(), note.empty() ? Json() : Json(note)});
   }
@@ -127,10 +128,11 @@ int check(const CheckOptions& options) {
   const auto uncovered = std::ranges::count_if(a.problems.rows, [](const auto& row) { return row[4].is_null(); });
   if (settings.errors.empty() && uncovered > 0)
     say(std::to_string(uncovered) + " of " + std::to_string(a.problems.rows.size()) + " problems are covered by no rule");
-  if (a.stale > 0)
-    say(std::to_string(a.stale) + " of " + std::to_string(settings.rules.size()) +
-        " rules are stale and would not be applied: record a log here and freeze or tune it anew");
-  return settings.errors.empty() && a.stale == 0 ? kYes : kNo;
+  for (const auto& [file, count] : a.stale)
+    say(file + ": " + std::to_string(count) + " of " + std::to_string(settings.rules.size()) +
+        " rules are stale and would not be applied; where they should be: " + mending_command(file) +
+        " (rules with * also need a log of convpin run --record, named before -o)");
+  return settings.errors.empty() && a.stale.empty() ? kYes : kNo;
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ std::vector<std::string> comments_for(const Usage& usage, const Ran& ran) {
   return comments;
 }
 
+std::string comment(const std::string& line) { return "# " + one_line(line, 2000) + "\n"; }
+
 std::size_t parts_in(const std::string& text) { return static_cast<std::size_t>(std::ranges::count(text, '=')); }
 
 }  // namespace
@@ -85,14 +87,11 @@ std::string toml_string(const std::string& text) {
   return out + '"';
 }
 
-std::string pin_file(const std::vector<FrozenRule>& rules, const std::vector<std::string>& heading) {
+std::string rules_text(const std::vector<FrozenRule>& rules) {
   std::string file;
-  const auto comment = [&](const std::string& line) { file += "# " + one_line(line, 2000) + "\n"; };
-  for (const std::string& line : heading) comment(line);
-  file += "version = 1\n";
   for (const FrozenRule& rule : rules) {
     file += "\n[[rule]]\n";
-    for (const std::string& line : rule.comments) comment(line);
+    for (const std::string& line : rule.comments) file += comment(line);
     std::vector<std::string> names, keys;
     for (const std::string& name : rule.algo) names.push_back(toml_string(name));
     file += "problem = " + toml_string(rule.text) + "\n";
@@ -102,6 +101,12 @@ std::string pin_file(const std::vector<FrozenRule>& rules, const std::vector<std
     if (!keys.empty()) file += "match = { " + join(keys, ", ") + " }\n";
   }
   return file;
+}
+
+std::string pin_file(const std::vector<FrozenRule>& rules, const std::vector<std::string>& heading) {
+  std::string file;
+  for (const std::string& line : heading) file += comment(line);
+  return file + "version = 1\n" + rules_text(rules);
 }
 
 Action declare_freeze(CLI::App& app, const Program&) {

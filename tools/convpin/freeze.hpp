@@ -22,6 +22,8 @@ struct FrozenRule {
 // sentence in `left_out`.
 std::vector<FrozenRule> freeze(const std::vector<Usage>&, std::vector<std::string>& left_out);
 
+// Their tables, each with an empty line before it.
+std::string rules_text(const std::vector<FrozenRule>&);
 // The whole file; `heading` is comment lines.
 std::string pin_file(const std::vector<FrozenRule>&, const std::vector<std::string>& heading);
 

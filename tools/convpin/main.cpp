@@ -14,7 +14,8 @@ constexpr Command kCommands[] = {
      "convpin run --record run.jsonl -- python train.py\n"
      "convpin run --config pins.toml python train.py --epochs 3",
      declare_run, true},
-    {"path", "prints the library's path, for LD_PRELOAD", "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py", declare_path},
+    {"path", "prints the library's path, for LD_PRELOAD",
+     "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py", declare_path},
     {"list", "which algorithms and engines support a problem, without running anything",
      "convpin list \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\"\n"
      "convpin list -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 --dtype half --layout nhwc\n"
@@ -30,10 +31,14 @@ constexpr Command kCommands[] = {
      "convpin doctor python3\n"
      "convpin doctor ./my_program",
      declare_doctor, true},
-    {"device", "writes cuDNN's description of this GPU, for convpin list elsewhere", "convpin device -o h200.json", declare_device},
-    {"freeze", "rules that name, for every problem of a log, what ran", "convpin freeze run.jsonl -o pins.toml", declare_freeze},
+    {"device", "writes cuDNN's description of this GPU, for convpin list elsewhere",
+     "convpin device -o h200.json", declare_device},
+    {"freeze", "rules that name, for every problem of a log, what ran",
+     "convpin freeze run.jsonl -o pins.toml", declare_freeze},
     {"tune", "times every engine for every problem of a log; rules for what is best",
      "convpin tune run.jsonl -o pins.toml\n"
+     "convpin tune --refresh pins.toml -o pins.toml\n"
+     "convpin tune run.jsonl -o pins.toml --generalize\n"
      "convpin tune run.jsonl -o pins.toml --knobs --budget \"1 h\" --workspace-limit \"256 MiB\"",
      declare_tune},
     {"check", "validates a configuration; against a log, says what each rule would match",
@@ -41,7 +46,8 @@ constexpr Command kCommands[] = {
      "convpin check pins.toml --log run.jsonl\n"
      "convpin check pins.toml --device \"NVIDIA H200\" --cudnn 9.22.0",
      declare_check},
-    {"diff", "what differs between logs, or pin files: problems that appear, vanish, or changed what runs them",
+    {"diff",
+     "what differs between logs, or pin files: problems that appear, vanish, or changed what runs them",
      "convpin diff before.jsonl after.jsonl\n"
      "convpin diff rank-*.jsonl",
      declare_diff},

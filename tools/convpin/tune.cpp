@@ -10,7 +10,9 @@
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/freeze.hpp"
+#include "tools/convpin/generalize.hpp"
 #include "tools/convpin/progress.hpp"
+#include "tools/convpin/refresh.hpp"
 #include "tools/convpin/trial.hpp"
 #include "tools/convpin/tune_state.hpp"
 #include "tools/convpin/usage.hpp"
@@ -111,10 +113,12 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
 }
 
 int tune(const TuneOptions& options, const std::string& output) {
+  if (options.logs.empty() && options.refresh.empty())
+    throw BadUse("no log is given: convpin run --record writes one; or --refresh");
   const TunePolicy policy = policy_of(options);
   const auto budget = parse_seconds(options.budget);
   if (!budget) throw BadUse("--budget: " + budget.error);
-  const Log log = read_logs(options.logs);
+  const Log log = options.logs.empty() ? Log() : read_logs(options.logs);
   for (const std::string& warning : log.warnings) say(warning);
   std::vector<Usage> usages = usages_of(log);
   std::erase_if(usages, [](const Usage& u) { return u.api == "legacy"; });
@@ -122,12 +126,16 @@ int tune(const TuneOptions& options, const std::string& output) {
   std::vector<Usage> problems;  // of several GPUs in the log, each once
   for (Usage& usage : usages)
     if (std::ranges::find(problems, usage.problem, &Usage::problem) == problems.end()) problems.push_back(std::move(usage));
-  if (problems.empty()) {
+  std::optional<PinText> old;
+  if (!options.refresh.empty()) old = read_pin_text(options.refresh);
+  if (problems.empty() && !old) {
     say("no convolution of the graph API is in " + join(options.logs, ", ") + "; what ran on the legacy API can be frozen");
     return kNo;
   }
   const auto cudnn = open_cudnn(options.cudnn);
   const Gpu gpu(*cudnn);
+  const Place place{gpu.name, cudnn->library.version};
+  if (old) problems = to_refresh(*old, problems, place);
   std::optional<double> idle_w;
   if (options.wants_energy()) {
     idle_w = idle_power_w(meter_of(gpu));
@@ -186,7 +194,25 @@ int tune(const TuneOptions& options, const std::string& output) {
   std::vector<std::string> left_out;
   std::vector<Usage> tuned = usages_of(state.log());
   sort_by_weight(tuned);
-  const auto rules = freeze(tuned, left_out);
+  // Of a file that is refreshed, this place's part alone: the rest stands in it.
+  if (old)
+    std::erase_if(tuned, [&](const Usage& u) {
+      return u.gpu != place.device || version_from(u.cudnn) != place.cudnn_version ||
+             std::ranges::find(problems, u.problem, &Usage::problem) == problems.end();
+    });
+  auto rules = freeze(tuned, left_out);
+  const auto general =
+      options.generalize ? generalize(tuned, policy, options.tf32) : std::vector<FrozenRule>();
+  if (options.generalize)
+    say(std::to_string(general.size()) + " rules for other batch or image sizes" +
+        (general.empty() ? ": no engine is within 3 % of the best over several" : ""));
+  if (old) {
+    const Refreshed file = refreshed(*old, rules, general, place, options.keep);
+    write_output(output, file.text);
+    say(summary_of(file, options.refresh));
+    return kYes;
+  }
+  rules.insert(rules.end(), general.begin(), general.end());
   if (rules.empty()) {
     say("nothing was tuned");
     return kNo;
@@ -202,7 +228,10 @@ int tune(const TuneOptions& options, const std::string& output) {
 
 Action declare_tune(CLI::App& app, const Program&) {
   auto o = std::make_shared<TuneOptions>();
-  app.add_option("log", o->logs, "logs of convpin run --record: their problems, most time-consuming first")->required()->type_name("FILE");
+  app.add_option(
+         "log", o->logs,
+         "logs of convpin run --record: their problems, most time-consuming first; --refresh needs none")
+      ->type_name("FILE");
   const auto output = declare_output(app, "the rules");
   app.add_option("--log", o->log, "file for the measurements, which a later start goes on from; the output's name with .jsonl without it")
       ->type_name("FILE");
@@ -240,6 +269,17 @@ Action declare_tune(CLI::App& app, const Program&) {
       ->capture_default_str();
   app.add_flag("--knobs", o->knobs, "also every configuration that the heuristics list, and the knobs around the best");
   app.add_flag("--cold-cache", o->cold, "with something else in the caches before each launch");
+  app.add_option("--refresh", o->refresh,
+                 "a pin file: tunes its rules for another GPU or cuDNN, as far as they name one problem "
+                 "each, and what no rule covers of "
+                 "the logs. All other rules stay as they are, those for other GPUs too; those of this GPU "
+                 "for another cuDNN are replaced")
+      ->type_name("OLD.toml");
+  app.add_flag("--keep", o->keep,
+               "with --refresh: the replaced rules stay, too (for machines that have the other cuDNN)");
+  app.add_flag("--generalize", o->generalize,
+               "also rules with * for batch or image size, where one engine is within 3 % of what was chosen "
+               "for each of several sizes");
   app.add_option("--cudnn", o->cudnn, "cuDNN's folder or file; without it: as the loader finds it")->type_name("DIR");
   return [o, output] { return tune(*o, *output); };
 }

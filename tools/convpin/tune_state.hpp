@@ -14,8 +14,8 @@ namespace convpin::cli {
 
 struct TuneOptions {
   std::vector<std::string> logs, allow;
-  std::string log, cudnn, budget = "30 min", workspace_limit, tf32 = "auto", policy = "fastest";
-  bool deterministic = false, cold = false, knobs = false, energy = false;
+  std::string log, cudnn, refresh, budget = "30 min", workspace_limit, tf32 = "auto", policy = "fastest";
+  bool deterministic = false, cold = false, knobs = false, energy = false, generalize = false, keep = false;
   double min_gain = 0.02, steps = 10000;
   int rounds = 15;
   EnergyPlan energy_plan;  // with `energy` or the policy least_energy
