@@ -4,12 +4,13 @@
 
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/engines.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/letters.hpp"
 #include "tools/convpin/problems.hpp"
 #include "tools/convpin/table.hpp"
 #include "tools/convpin/trial.hpp"
-#include "tools/convpin/usage.hpp"
+#include "tools/convpin/wanted.hpp"
 
 namespace convpin::cli {
 namespace {
@@ -22,75 +23,106 @@ struct ReplayOptions {
   std::uint64_t seed = 1;
 };
 
-// What the names stand for, of this problem's configurations.
-std::vector<EngineConfig> chosen(const ReplayOptions& options, const Bench& bench, std::size_t version) {
+// A row of the table: a candidate, by what it was asked for.
+struct Replayed {
+  Wanted wanted;
+  Candidate candidate;
+};
+
+// What ran most in each log, then what is named, then all; the heuristics' first where none of these says
+// anything.
+std::vector<Wanted> wanted_of(const ReplayOptions& options, const std::vector<NamedLog>& logs,
+                              const Bench& bench, std::size_t version, std::vector<Replayed>& missing) {
   const auto known = bench.configurations(false);
-  if (options.all) return known;
   const Problem& problem = bench.problem();
+  std::vector<Wanted> all = ran_most(logs, problem);
+  const auto add = [&](const std::string& name) {
+    const auto found = named(name, problem, known, version, false);
+    for (const Wanted& w : found) want(all, w);
+    if (!found.empty()) return;
+    Replayed& row = missing.emplace_back();
+    row.wanted.names = {name};
+    row.candidate.reason = "this cuDNN has no engine for it";
+  };
+  for (const std::string& name : options.candidates) add(name);
+  if (options.all)
+    for (const EngineConfig& config : known) add(to_tag({config.engine, {}}));
+  if (all.empty() && missing.empty()) add("-1");
+  return all;
+}
+
+std::vector<Replayed> run_all(const ReplayOptions& options, const std::vector<NamedLog>& logs, const Gpu& gpu,
+                              Bench& bench) {
+  std::vector<Replayed> rows;
+  const auto wanted = wanted_of(options, logs, bench, gpu.cudnn.library.version, rows);
   std::vector<EngineConfig> configs;
-  for (const std::string& name : options.candidates) {
-    const auto request = parse_request(problem.operation, name);
-    if (!request) throw BadUse("--candidate: " + request.error);
-    if (request->kind == Request::Kind::ExactEngine) configs.push_back(request->engine);
-    for (const EngineConfig& config : known) {
-      const bool engine = request->kind == Request::Kind::Engine && config.engine == request->engine.engine;
-      const bool algorithm = request->kind == Request::Kind::Algorithm && problem.fused_count == 0 &&
-                             algorithm_of_engine(problem.operation, version, config.engine) == request->algorithm;
-      if (engine || algorithm || request->kind == Request::Kind::FrameworkChoice) configs.push_back(config);
-      if (request->kind == Request::Kind::FrameworkChoice) break;  // the heuristics' first
-    }
-  }
-  return configs;
-}
-
-// Of a log, without --candidate: what ran.
-ReplayOptions with_what_ran(ReplayOptions options, const std::vector<Usage>& usages, const Problem& problem) {
-  if (options.all || !options.candidates.empty()) return options;
-  for (const Usage& usage : usages)
-    if (usage.problem == problem && !usage.ran.empty()) {
-      const LoggedCandidate& plan = usage.ran.front().choice.plan;
-      options.candidates.push_back(plan.engine.engine >= 0 ? to_tag(plan.engine) : std::to_string(plan.algorithm));
-    }
-  if (options.candidates.empty()) options.candidates.emplace_back("-1");
-  return options;
-}
-
-int replay(const ReplayOptions& options, const Letters& letters) {
-  std::vector<Usage> usages;
-  if (!options.logs.empty()) usages = usages_of(read_logs(options.logs));
-  const auto problems = problems_from(options.problems, letters, options.logs);
-  const auto cudnn = open_cudnn(options.cudnn);
-  const Gpu gpu(*cudnn);
+  for (const Wanted& w : wanted) configs.push_back(w.engine);
   TrialOptions trial;
   trial.timing.rounds = options.rounds;
   trial.timing.hopeless = HUGE_VAL;
   trial.cold = options.cold;
-  Table table{{"problem", "algo", "engine", "time_ms", "time_iqr_ms", "error", "workspace_bytes", "build_ms", "notes", "status", "reason"},
-              {}};
+  const auto heuristics = heuristics_of(gpu.cudnn, gpu.device, bench.problem());
+  auto candidates = try_all(bench, configs, nullptr, trial, [] { return false; });
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto listed = std::ranges::find(heuristics, wanted[i].engine, &Listed::config);
+    if (listed != heuristics.end()) candidates[i].heuristics_rank = listed->rank;
+    rows.push_back({wanted[i], std::move(candidates[i])});
+  }
+  std::ranges::stable_sort(rows, {},
+                           [](const Replayed& r) { return r.candidate.time_ms.value_or(HUGE_VAL); });
+  return rows;
+}
+
+const std::vector<std::string> kColumns = {
+    "problem", "candidate",       "logs",     "algo",  "engine", "heuristics_rank", "time_ms", "time_iqr_ms",
+    "error",   "workspace_bytes", "build_ms", "notes", "status", "reason"};
+
+std::vector<Json> row_of(const Problem& problem, const Replayed& replayed) {
+  const Candidate& c = replayed.candidate;
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
+  const auto not_negative = [](int value) { return value < 0 ? Json() : Json(value); };
+  Json notes = Json::array();
+  for (const int note : c.numerical_notes) notes.push_back(numerical_note_name(note, problem.x.type));
+  for (const int note : c.behavior_notes) notes.push_back(lower(cudnn_behavior_note(note)));
+  return {to_text(problem),
+          replayed.wanted.names,
+          replayed.wanted.logs,
+          not_negative(c.algorithm),
+          c.engine.engine < 0 ? Json() : Json(to_tag(c.engine)),
+          not_negative(c.heuristics_rank),
+          optional(c.time_ms),
+          optional(c.time_iqr_ms),
+          optional(c.error),
+          optional(c.workspace_bytes),
+          optional(c.build_ms),
+          notes,
+          name_of(c.status),
+          c.reason.empty() ? Json() : Json(c.reason)};
+}
+
+int replay(const ReplayOptions& options, const Letters& letters) {
+  const auto logs = read_named_logs(options.logs);
+  const auto problems = problems_from(options.problems, letters, options.logs);
+  const auto cudnn = open_cudnn(options.cudnn);
+  const Gpu gpu(*cudnn);
+  Table table{kColumns, {}};
   bool all_ran = true;
   for (const Problem& problem : problems) {
     auto bench = Bench::make(gpu, problem, options.seed);
-    if (!bench) {
-      all_ran = false;
-      table.rows.push_back({to_text(problem), {}, {}, {}, {}, {}, {}, {}, {}, name_of(CandidateStatus::Skipped), bench.error});
-      continue;
+    std::vector<Replayed> rows;
+    if (bench) {
+      rows = run_all(options, logs, gpu, **bench);
+    } else {
+      rows.emplace_back().candidate.reason = bench.error;
     }
-    const auto configs = chosen(with_what_ran(options, usages, problem), **bench, cudnn->library.version);
-    const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
-    auto candidates = try_all(**bench, configs, nullptr, trial, [] { return false; });
-    std::ranges::stable_sort(candidates, {}, [](const Candidate& c) { return c.time_ms.value_or(HUGE_VAL); });
-    all_ran = all_ran && std::ranges::any_of(candidates, [](const Candidate& c) { return c.status == CandidateStatus::Ok; });
-    for (const Candidate& c : candidates) {
-      Json notes = Json::array();
-      for (const int note : c.numerical_notes) notes.push_back(numerical_note_name(note, problem.x.type));
-      for (const int note : c.behavior_notes) notes.push_back(lower(cudnn_behavior_note(note)));
-      table.rows.push_back({to_text(problem), c.algorithm < 0 ? Json() : Json(c.algorithm), to_tag(c.engine), optional(c.time_ms),
-                            optional(c.time_iqr_ms), optional(c.error), optional(c.workspace_bytes), optional(c.build_ms), notes,
-                            name_of(c.status), c.reason.empty() ? Json() : Json(c.reason)});
-    }
+    all_ran = all_ran && std::ranges::any_of(rows, [](const Replayed& r) {
+                return r.candidate.status == CandidateStatus::Ok;
+              });
+    for (const Replayed& row : rows) table.rows.push_back(row_of(problem, row));
   }
-  say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + "; medians of " + std::to_string(options.rounds) +
-      " interleaved samples, " + (options.cold ? "cold" : "warm") + " caches; error against float64");
+  say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + "; medians of " +
+      std::to_string(options.rounds) + " interleaved samples, " + (options.cold ? "cold" : "warm") +
+      " caches; error against float64");
   print(options.json ? table.json().dump(2) + "\n" : table.text());
   return all_ran ? kYes : kNo;
 }
@@ -99,20 +131,27 @@ int replay(const ReplayOptions& options, const Letters& letters) {
 
 Action declare_replay(CLI::App& app, const Program&) {
   auto options = std::make_shared<ReplayOptions>();
-  app.add_option("problem", options->problems, "the text form, e.g. \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\"");
-  app.add_option("--log", options->logs, "a log whose problems are meant, with what ran there (repeatable)")
+  app.add_option("problem", options->problems,
+                 "the text form, e.g. \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\"");
+  app.add_option("--log", options->logs,
+                 "a log, also one of tune's: its problems, each with what ran it most there; several logs' "
+                 "are timed against each other (repeatable)")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  app.add_option("--candidate", options->candidates,
-                 "an engine with or without knobs, an algorithm, -1 for the heuristics' first (repeatable)")
+  app.add_option(
+         "--candidate", options->candidates,
+         "also an engine with or without knobs, an algorithm, -1 for the heuristics' first (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  app.add_flag("--all", options->all, "every engine");
+  app.add_flag("--all", options->all, "also every engine");
   app.add_flag("--cold-cache", options->cold, "with something else in the caches before each launch");
-  app.add_option("--rounds", options->rounds, "timed samples of each")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--rounds", options->rounds, "timed samples of each")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   app.add_option("--seed", options->seed, "of the data")->capture_default_str();
   const auto letters = declare_letters(app);
-  app.add_option("--cudnn", options->cudnn, "cuDNN's folder or file; without it: as the loader finds it")->type_name("DIR");
+  app.add_option("--cudnn", options->cudnn, "cuDNN's folder or file; without it: as the loader finds it")
+      ->type_name("DIR");
   app.add_flag("--json", options->json, "as JSON");
   return [options, letters] { return replay(*options, *letters); };
 }

@@ -1,0 +1,66 @@
+"""`convpin replay`, on the stand-in: its times are a CPU's, and no test depends on which engine is fastest.
+
+Would fail when: something else is run than what ran most in each log, what was named, or all engines; a row does not tell
+where it comes from; a candidate's result is not compared with float64.
+"""
+import command
+from command import PROBLEM, STRIDED, children
+
+OTHERS = ["backward_data " + PROBLEM, "backward_filter " + PROBLEM, "x=[2,16,14,14] w=[16,16,1,1] half nhwc", PROBLEM + " fused=add,relu"]
+FEW = ["--rounds", "3"]
+
+
+class Replay(command.Case):
+    def test_candidates(self):
+        rows = self.json("replay", PROBLEM, "--candidate", "eng2", "--candidate", "DIRECT", "--candidate", "eng12", *FEW)
+        self.assertEqual({row["engine"]: row["status"] for row in rows}, {"eng2": "ok", "eng0": "ok", "eng12": "unsupported"})
+        for row in rows:
+            if row["status"] == "ok":
+                self.assertGreater(row["time_ms"], 0)
+                self.assertTrue(0 < row["error"] < 1e-5)
+        first, = self.json("replay", PROBLEM, *FEW)
+        listed, = self.json("list", PROBLEM)
+        self.assertEqual([first["engine"]], [e["engine"] for e in listed["engines"] if e["heuristics_rank"] == 0])
+        self.assertEqual(len(self.json("replay", PROBLEM, "--all", *FEW)), len(listed["engines"]))
+
+    def test_what_ran_in_a_log(self):
+        self.record("convclient", PROBLEM, *OTHERS, CONV_FWD_ALGO="GEMM")
+        rows = {row["problem"].split()[0]: row for row in self.json("replay", "--log", "run.jsonl", "--cold-cache", *FEW)}
+        self.assertEqual(set(rows), {"forward", "backward_data", "backward_filter"})
+        ran = self.json("replay", "--log", "run.jsonl", PROBLEM, *FEW)
+        self.assertEqual([(row["engine"], row["logs"]) for row in ran][0], ("eng2", ["run.jsonl"]))
+
+    def test_what_ran_in_each_of_several_logs(self):
+        self.record("convclient", PROBLEM, PROBLEM, log="a.jsonl", CONV_FWD_ALGO="GEMM")
+        self.record("convclient", PROBLEM, STRIDED, log="b.jsonl", CONV_FWD_ALGO="DIRECT")
+        self.convpin("run", "--record", "a.jsonl", "--", *children.command(["convclient", PROBLEM]), CONV_FWD_ALGO="IMPLICIT_GEMM")  # less often
+        self.convpin("tune", "a.jsonl", "-o", "pins.toml", *FEW)
+        tuned, = (r for r in children.read_log(self.folder / "pins.toml.jsonl") if r["type"] == "choice")
+        logs = ["--log", "a.jsonl", "--log", "b.jsonl", "--log", "pins.toml.jsonl"]
+        expected = {}
+        for engine, log in (("eng2", "a.jsonl"), ("eng0", "b.jsonl"), (tuned["engine"], "pins.toml.jsonl")):
+            expected.setdefault(engine, []).append(log)
+        rows = self.json("replay", *logs, *FEW)
+        self.assertEqual({row["engine"]: row["logs"] for row in rows if "stride=1,1" in row["problem"]}, expected)
+        self.assertEqual([(row["engine"], row["logs"]) for row in rows if "stride=2,2" in row["problem"]], [("eng0", ["b.jsonl"])])
+        # What is named comes beside what ran; each configuration once
+        rows = self.json("replay", *logs, "--candidate", "-1", "--candidate", "eng0", *FEW)
+        rows = {row["engine"]: row for row in rows if "stride=1,1" in row["problem"]}
+        self.assertIn("b.jsonl", rows["eng0"]["logs"])
+        first, = (row for row in rows.values() if row["heuristics_rank"] == 0)
+        self.assertIn("-1", first["candidate"])
+        self.assertLessEqual(set(expected), set(rows))
+
+    def test_an_engine_that_does_not_exist(self):
+        row, = self.json("replay", PROBLEM, "--candidate", "eng999", *FEW, status=1)
+        self.assertEqual((row["candidate"], row["status"], row["reason"]), (["eng999"], "skipped", "this cuDNN has no engine for it"))
+
+    def test_a_wrong_result_is_refused(self):
+        rows = self.json("replay", PROBLEM, "--candidate", "eng2", *FEW, status=1, STANDIN_FAIL_EXECUTE="eng2")
+        self.assertNotEqual(rows[0]["status"], "ok")
+        self.convpin("replay", PROBLEM, "--candidate", "eng1e", status=2)
+        self.assertIn("can't be checked", self.json("replay", "x=[1,16,8,8] w=[16,16,1,1] int8", status=1)[0]["reason"])
+
+
+if __name__ == "__main__":
+    command.main()
