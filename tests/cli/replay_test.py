@@ -3,6 +3,10 @@
 Would fail when: something else is run than what ran most in each log, what was named, or all engines; a row does not tell
 where it comes from; a candidate's result is not compared with float64.
 """
+import json
+import re
+import shutil
+
 import command
 from command import PROBLEM, STRIDED, children
 
@@ -60,6 +64,30 @@ class Replay(command.Case):
         self.assertNotEqual(rows[0]["status"], "ok")
         self.convpin("replay", PROBLEM, "--candidate", "eng1e", status=2)
         self.assertIn("can't be checked", self.json("replay", "x=[1,16,8,8] w=[16,16,1,1] int8", status=1)[0]["reason"])
+
+    def two_cudnns(self):
+        """Two folders: the stand-in as an H200, and as a GPU of sm_80, which has other engines."""
+        for name in "ab":
+            shutil.copytree(children.STANDIN, self.folder / name)
+        shutil.copy(self.folder / "b" / "sm80-deviceprop.json", self.folder / "b" / "h200-deviceprop.json")
+
+    def test_two_cudnns_in_turns(self):
+        self.two_cudnns()
+        # Engine 12 (WINOGRAD) has no plan on sm_90, and one on sm_80
+        both = [PROBLEM, "--candidate", "eng2", "--candidate", "eng12", *FEW, "--alternations", "2"]
+        for first, second, verdict in (("a", "b", "only B"), ("b", "a", "only A")):
+            done = self.convpin("replay", "--json", *both, "--cudnn", first, "--cudnn", second, status=None)
+            rows = {row["candidate"]: row for row in json.loads(done.stdout)}
+            self.assertEqual(rows["eng12"]["verdict"], verdict)
+            self.assertIsNone(rows["eng12"]["ratio"])
+            self.assertIn(rows["eng2"]["verdict"], ("faster", "slower", "same"))
+            self.assertAlmostEqual(rows["eng2"]["ratio"], rows["eng2"]["time_ms_b"] / rows["eng2"]["time_ms_a"])
+            slower = rows["eng2"]["verdict"] == "slower" and rows["eng2"]["ratio"] > 1.05
+            self.assertEqual(done.returncode, int(verdict == "only A" or slower), done.stderr)
+            turns = re.findall(r"/([ab])/libcudnn", done.stderr)
+            self.assertEqual(turns, [first, second] * 2)
+        self.convpin("replay", PROBLEM, "--cudnn", "a", "--cudnn", "nowhere", status=2)
+        self.convpin("replay", PROBLEM, *(word for name in "aba" for word in ("--cudnn", name)), status=2)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "tools/convpin/problems.hpp"
 #include "tools/convpin/table.hpp"
 #include "tools/convpin/trial.hpp"
+#include "tools/convpin/versus.hpp"
 #include "tools/convpin/wanted.hpp"
 
 namespace convpin::cli {
@@ -17,7 +18,8 @@ namespace {
 
 struct ReplayOptions {
   std::vector<std::string> problems, logs, candidates;
-  std::string cudnn;
+  std::vector<std::string> cudnn;
+  int alternations = 3;
   bool all = false, cold = false, json = false;
   int rounds = 15;
   std::uint64_t seed = 1;
@@ -100,10 +102,30 @@ std::vector<Json> row_of(const Problem& problem, const Replayed& replayed) {
           c.reason.empty() ? Json() : Json(c.reason)};
 }
 
+// The same under each of the two cuDNNs.
+int replay_versus(const ReplayOptions& options, const std::vector<Problem>& problems) {
+  std::vector<std::string> arguments{"--rounds", std::to_string(options.rounds), "--seed", std::to_string(options.seed)};
+  for (const Problem& problem : problems) arguments.push_back(to_text(problem));
+  for (const std::string& log : options.logs) arguments.insert(arguments.end(), {"--log", log});
+  for (const std::string& name : options.candidates) arguments.insert(arguments.end(), {"--candidate", name});
+  if (options.all) arguments.emplace_back("--all");
+  if (options.cold) arguments.emplace_back("--cold-cache");
+  Side a{options.cudnn[0], {}}, b{options.cudnn[1], {}};
+  take_turns(a, b, options.alternations, arguments);
+  const Versus versus = compare(a, b);
+  say("A is " + a.where + ", B is " + b.where + "; medians over " + std::to_string(options.alternations) +
+      " turns of each, the ratio is B's time over A's; " +
+      (versus.convicted ? "B lacks something that A runs, or is slower by more than 5 % and the spread" : "nothing speaks against B"));
+  print(options.json ? versus.table.json().dump(2) + "\n" : versus.table.text());
+  return versus.convicted ? kNo : kYes;
+}
+
 int replay(const ReplayOptions& options, const Letters& letters) {
+  if (options.cudnn.size() > 2) throw BadUse("--cudnn: one, or two that are compared");
   const auto logs = read_named_logs(options.logs);
   const auto problems = problems_from(options.problems, letters, options.logs);
-  const auto cudnn = open_cudnn(options.cudnn);
+  if (options.cudnn.size() == 2) return replay_versus(options, problems);
+  const auto cudnn = open_cudnn(options.cudnn.empty() ? "" : options.cudnn[0]);
   const Gpu gpu(*cudnn);
   Table table{kColumns, {}};
   bool all_ran = true;
@@ -113,14 +135,16 @@ int replay(const ReplayOptions& options, const Letters& letters) {
     if (bench) {
       rows = run_all(options, logs, gpu, **bench);
     } else {
-      rows.emplace_back().candidate.reason = bench.error;
+      Replayed& row = rows.emplace_back();
+      row.wanted.names = {"any"};
+      row.candidate.reason = bench.error;
     }
     all_ran = all_ran && std::ranges::any_of(rows, [](const Replayed& r) {
                 return r.candidate.status == CandidateStatus::Ok;
               });
     for (const Replayed& row : rows) table.rows.push_back(row_of(problem, row));
   }
-  say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + "; medians of " +
+  say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + " (" + cudnn->path + "); medians of " +
       std::to_string(options.rounds) + " interleaved samples, " + (options.cold ? "cold" : "warm") +
       " caches; error against float64");
   print(options.json ? table.json().dump(2) + "\n" : table.text());
@@ -150,8 +174,12 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->capture_default_str();
   app.add_option("--seed", options->seed, "of the data")->capture_default_str();
   const auto letters = declare_letters(app);
-  app.add_option("--cudnn", options->cudnn, "cuDNN's folder or file; without it: as the loader finds it")
-      ->type_name("DIR");
+  app.add_option("--cudnn", options->cudnn,
+                 "cuDNN's folder or file; without it: as the loader finds it. Given twice: the same under both, in turns; exit 1 "
+                 "where the second lacks what the first runs, or is slower by more than 5 % and the spread")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  app.add_option("--alternations", options->alternations, "turns of each of two cuDNNs")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_flag("--json", options->json, "as JSON");
   return [options, letters] { return replay(*options, *letters); };
 }
