@@ -5,6 +5,7 @@ where it comes from; a candidate's result is not compared with float64.
 """
 import json
 import re
+import shlex
 import shutil
 
 import command
@@ -64,6 +65,32 @@ class Replay(command.Case):
         self.assertNotEqual(rows[0]["status"], "ok")
         self.convpin("replay", PROBLEM, "--candidate", "eng1e", status=2)
         self.assertIn("can't be checked", self.json("replay", "x=[1,16,8,8] w=[16,16,1,1] int8", status=1)[0]["reason"])
+
+    def test_legacy_algorithms(self):
+        for operation, ran in (("forward ", {0, 1, 2, 3}), ("backward_data ", {0, 1}), ("backward_filter ", {0, 1})):
+            rows = self.json("replay", "--legacy", operation + PROBLEM, *FEW)
+            status = {row["algo"]: row["status"] for row in rows}
+            self.assertLessEqual(ran, {algo for algo in status if status[algo] == "ok"}, rows)
+            for row in rows:
+                self.assertEqual((row["api"], row["engine"]), ("legacy", None))
+                self.assertTrue(row["status"] != "ok" or (row["time_ms"] > 0 and 0 < row["error"] < 0.05), row)
+        self.assertEqual(status[4], "unsupported")
+        row, = self.json("replay", "--legacy", PROBLEM, "--candidate", "2", *FEW, status=1, STANDIN_FAIL_EXECUTE="algo2")
+        self.assertIn("EXECUTION_FAILED", row["reason"])
+        self.convpin("replay", "--legacy", PROBLEM, "--candidate", "eng2", status=2)
+
+    def test_what_ran_on_the_legacy_api(self):
+        self.record("convclient", "--api", "legacy", PROBLEM, log="legacy.jsonl", CONV_FWD_ALGO="GEMM")
+        self.record("convclient", PROBLEM, log="graph.jsonl", CONV_FWD_ALGO="GEMM")
+        rows = self.json("replay", "--log", "legacy.jsonl", "--log", "graph.jsonl", *FEW)
+        self.assertEqual({(row["api"], row["algo"], *row["logs"]) for row in rows}, {("legacy", 2, "legacy.jsonl"), ("graph", 2, "graph.jsonl")})
+
+    def test_a_logs_line_replays_its_choice(self):
+        for api in ("graph", "legacy"):
+            choice, = (r for r in self.record("convclient", "--api", api, PROBLEM) if r["type"] == "choice")
+            row, = self.json(*shlex.split(choice["replay"])[1:], *FEW)
+            self.assertEqual((row["api"], row["engine"], row["status"]), (api, choice["engine"], "ok"))
+            self.assertEqual(row["algo"] if api == "legacy" else None, choice["algorithm"] if api == "legacy" else None)
 
     def two_cudnns(self):
         """Two folders: the stand-in as an H200, and as a GPU of sm_80, which has other engines."""

@@ -6,6 +6,7 @@
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/engines.hpp"
 #include "tools/convpin/files.hpp"
+#include "tools/convpin/legacy_trial.hpp"
 #include "tools/convpin/letters.hpp"
 #include "tools/convpin/problems.hpp"
 #include "tools/convpin/table.hpp"
@@ -20,7 +21,7 @@ struct ReplayOptions {
   std::vector<std::string> problems, logs, candidates;
   std::vector<std::string> cudnn;
   int alternations = 3;
-  bool all = false, cold = false, json = false;
+  bool all = false, legacy = false, cold = false, json = false;
   int rounds = 15;
   std::uint64_t seed = 1;
 };
@@ -31,52 +32,85 @@ struct Replayed {
   Candidate candidate;
 };
 
-// What ran most in each log, then what is named, then all; the heuristics' first where none of these says
-// anything.
-std::vector<Wanted> wanted_of(const ReplayOptions& options, const std::vector<NamedLog>& logs,
-                              const Bench& bench, std::size_t version, std::vector<Replayed>& missing) {
+Replayed not_run(const std::string& name, const std::string& why) {
+  Replayed row;
+  row.wanted.names = {name};
+  row.candidate.reason = why;
+  return row;
+}
+
+TimingPlan timing_for(const ReplayOptions& options) {
+  TimingPlan plan;
+  plan.rounds = options.rounds;
+  plan.hopeless = HUGE_VAL;
+  return plan;
+}
+
+// What is named, or all; the heuristics' first where nothing is wanted so far.
+void add_named(const ReplayOptions& options, const Bench& bench, std::size_t version, std::vector<Wanted>& all,
+               std::vector<Replayed>& rows) {
   const auto known = bench.configurations(false);
-  const Problem& problem = bench.problem();
-  std::vector<Wanted> all = ran_most(logs, problem);
   const auto add = [&](const std::string& name) {
-    const auto found = named(name, problem, known, version, false);
+    const auto found = named(name, bench.problem(), known, version, false);
     for (const Wanted& w : found) want(all, w);
-    if (!found.empty()) return;
-    Replayed& row = missing.emplace_back();
-    row.wanted.names = {name};
-    row.candidate.reason = "this cuDNN has no engine for it";
+    if (found.empty()) rows.push_back(not_run(name, "this cuDNN has no engine for it"));
   };
   for (const std::string& name : options.candidates) add(name);
   if (options.all)
     for (const EngineConfig& config : known) add(to_tag({config.engine, {}}));
-  if (all.empty() && missing.empty()) add("-1");
-  return all;
+  if (all.empty() && rows.empty()) add("-1");
 }
 
-std::vector<Replayed> run_all(const ReplayOptions& options, const std::vector<NamedLog>& logs, const Gpu& gpu,
-                              Bench& bench) {
-  std::vector<Replayed> rows;
-  const auto wanted = wanted_of(options, logs, bench, gpu.cudnn.library.version, rows);
+void run_graph(const ReplayOptions& options, const Gpu& gpu, const Problem& problem, std::vector<Wanted> wanted, bool more,
+               std::vector<Replayed>& rows) {
+  auto bench = Bench::make(gpu, problem, options.seed);
+  if (!bench) return rows.push_back(not_run("any", bench.error));
+  if (more) add_named(options, **bench, gpu.cudnn.library.version, wanted, rows);
   std::vector<EngineConfig> configs;
   for (const Wanted& w : wanted) configs.push_back(w.engine);
   TrialOptions trial;
-  trial.timing.rounds = options.rounds;
-  trial.timing.hopeless = HUGE_VAL;
+  trial.timing = timing_for(options);
   trial.cold = options.cold;
-  const auto heuristics = heuristics_of(gpu.cudnn, gpu.device, bench.problem());
-  auto candidates = try_all(bench, configs, nullptr, trial, [] { return false; });
+  const auto heuristics = heuristics_of(gpu.cudnn, gpu.device, problem);
+  auto candidates = try_all(**bench, configs, nullptr, trial, [] { return false; });
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto listed = std::ranges::find(heuristics, wanted[i].engine, &Listed::config);
     if (listed != heuristics.end()) candidates[i].heuristics_rank = listed->rank;
     rows.push_back({wanted[i], std::move(candidates[i])});
   }
-  std::ranges::stable_sort(rows, {},
-                           [](const Replayed& r) { return r.candidate.time_ms.value_or(HUGE_VAL); });
+}
+
+void run_legacy(const ReplayOptions& options, const Gpu& gpu, const Problem& problem, std::vector<Wanted> wanted,
+                std::vector<Replayed>& rows) {
+  if (options.legacy) {
+    std::vector<std::string> names = options.candidates;
+    if (options.all || (names.empty() && wanted.empty()))
+      for (const Algorithm& algorithm : algorithms(problem.operation, gpu.cudnn.library.version))
+        names.push_back(std::to_string(algorithm.number));
+    for (const std::string& name : names)
+      for (const Wanted& w : named(name, problem, {}, gpu.cudnn.library.version, true)) want(wanted, w);
+  }
+  if (wanted.empty()) return;
+  if (options.cold) throw BadUse("--cold-cache: the legacy API's algorithms are timed with warm caches only");
+  auto candidates = try_legacy(gpu, problem, wanted, options.seed, timing_for(options));
+  for (std::size_t i = 0; i < wanted.size(); ++i) rows.push_back({wanted[i], std::move(candidates[i])});
+}
+
+// What ran most in each log on the API that it ran on, and what is named, on the graph API or the legacy one.
+std::vector<Replayed> run_all(const ReplayOptions& options, const std::vector<NamedLog>& logs, const Gpu& gpu, const Problem& problem) {
+  std::vector<Replayed> rows;
+  std::vector<Wanted> graph, legacy;
+  for (Wanted& w : ran_most(logs, problem)) (w.is_legacy() ? legacy : graph).push_back(std::move(w));
+  const bool asked = !options.candidates.empty() || options.all;
+  const bool more = !options.legacy && (asked || (graph.empty() && legacy.empty()));
+  if (more || !graph.empty()) run_graph(options, gpu, problem, std::move(graph), more, rows);
+  run_legacy(options, gpu, problem, std::move(legacy), rows);
+  std::ranges::stable_sort(rows, {}, [](const Replayed& r) { return r.candidate.time_ms.value_or(HUGE_VAL); });
   return rows;
 }
 
 const std::vector<std::string> kColumns = {
-    "problem", "candidate",       "logs",     "algo",  "engine", "heuristics_rank", "time_ms", "time_iqr_ms",
+    "problem", "api", "candidate",       "logs",     "algo",  "engine", "heuristics_rank", "time_ms", "time_iqr_ms",
     "error",   "workspace_bytes", "build_ms", "notes", "status", "reason"};
 
 std::vector<Json> row_of(const Problem& problem, const Replayed& replayed) {
@@ -87,6 +121,7 @@ std::vector<Json> row_of(const Problem& problem, const Replayed& replayed) {
   for (const int note : c.numerical_notes) notes.push_back(numerical_note_name(note, problem.x.type));
   for (const int note : c.behavior_notes) notes.push_back(lower(cudnn_behavior_note(note)));
   return {to_text(problem),
+          replayed.wanted.is_legacy() && replayed.wanted.algorithm >= 0 ? "legacy" : "graph",
           replayed.wanted.names,
           replayed.wanted.logs,
           not_negative(c.algorithm),
@@ -109,6 +144,7 @@ int replay_versus(const ReplayOptions& options, const std::vector<Problem>& prob
   for (const std::string& log : options.logs) arguments.insert(arguments.end(), {"--log", log});
   for (const std::string& name : options.candidates) arguments.insert(arguments.end(), {"--candidate", name});
   if (options.all) arguments.emplace_back("--all");
+  if (options.legacy) arguments.emplace_back("--legacy");
   if (options.cold) arguments.emplace_back("--cold-cache");
   Side a{options.cudnn[0], {}}, b{options.cudnn[1], {}};
   take_turns(a, b, options.alternations, arguments);
@@ -130,15 +166,7 @@ int replay(const ReplayOptions& options, const Letters& letters) {
   Table table{kColumns, {}};
   bool all_ran = true;
   for (const Problem& problem : problems) {
-    auto bench = Bench::make(gpu, problem, options.seed);
-    std::vector<Replayed> rows;
-    if (bench) {
-      rows = run_all(options, logs, gpu, **bench);
-    } else {
-      Replayed& row = rows.emplace_back();
-      row.wanted.names = {"any"};
-      row.candidate.reason = bench.error;
-    }
+    const auto rows = run_all(options, logs, gpu, problem);
     all_ran = all_ran && std::ranges::any_of(rows, [](const Replayed& r) {
                 return r.candidate.status == CandidateStatus::Ok;
               });
@@ -168,6 +196,7 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   app.add_flag("--all", options->all, "also every engine");
+  app.add_flag("--legacy", options->legacy, "the legacy API's algorithms (cudnnConvolutionForward and its like): those named, else all");
   app.add_flag("--cold-cache", options->cold, "with something else in the caches before each launch");
   app.add_option("--rounds", options->rounds, "timed samples of each")
       ->check(CLI::Range(1, 100000))
