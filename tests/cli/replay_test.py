@@ -4,9 +4,12 @@ Would fail when: something else is run than what ran most in each log, what was 
 where it comes from; a candidate's result is not compared with float64.
 """
 import json
+import pathlib
 import re
 import shlex
 import shutil
+import subprocess
+import unittest
 
 import command
 from command import PROBLEM, STRIDED, children
@@ -91,6 +94,24 @@ class Replay(command.Case):
             row, = self.json(*shlex.split(choice["replay"])[1:], *FEW)
             self.assertEqual((row["api"], row["engine"], row["status"]), (api, choice["engine"], "ok"))
             self.assertEqual(row["algo"] if api == "legacy" else None, choice["algorithm"] if api == "legacy" else None)
+
+    @unittest.skipUnless(shutil.which("g++"), "no compiler here")
+    def test_a_program_for_a_bug_report_compiles(self):
+        """Only that: it runs on a GPU alone."""
+        include = next(line.partition("=")[2] for line in (pathlib.Path(command.COMMAND).parent / "CMakeCache.txt").read_text().splitlines()
+                       if line.startswith("CUDA_INCLUDE_DIR:"))
+        cudnn = next(line.partition("=")[2] for line in (pathlib.Path(command.COMMAND).parent / "CMakeCache.txt").read_text().splitlines()
+                     if line.startswith("CUDNN_INCLUDE_DIR:"))
+        for problem in (PROBLEM, "backward_data x=[2,16,14,14] w=[16,4,3,3] half nhwc dilation=2 groups=4",
+                        "backward_filter x=[2,8,6,6,6] w=[8,8,3,3,3] bfloat16 ndhwc", "x=[2,16,14,14] w=[16,16,3,3] double stride=2"):
+            program = self.convpin("replay", "--repro", "cpp", problem, "--candidate", "eng38_k2=1_k13=0").stdout
+            self.write("repro.cpp", program)
+            done = subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-isystem", include, "-isystem", cudnn,
+                                   "repro.cpp"], cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr + program)
+        for wrong in (["--candidate", "DIRECT"], [], ["--candidate", "eng1", "--candidate", "eng2"]):
+            self.convpin("replay", "--repro", "cpp", PROBLEM, *wrong, status=2)
+        self.convpin("replay", "--repro", "cpp", PROBLEM + " fused=add,relu", "--candidate", "eng1", status=2)
 
     def two_cudnns(self):
         """Two folders: the stand-in as an H200, and as a GPU of sm_80, which has other engines."""

@@ -9,6 +9,7 @@
 #include "tools/convpin/legacy_trial.hpp"
 #include "tools/convpin/letters.hpp"
 #include "tools/convpin/problems.hpp"
+#include "tools/convpin/repro.hpp"
 #include "tools/convpin/table.hpp"
 #include "tools/convpin/trial.hpp"
 #include "tools/convpin/versus.hpp"
@@ -20,6 +21,7 @@ namespace {
 struct ReplayOptions {
   std::vector<std::string> problems, logs, candidates;
   std::vector<std::string> cudnn;
+  std::string repro;
   int alternations = 3;
   bool all = false, legacy = false, cold = false, json = false;
   int rounds = 15;
@@ -137,6 +139,25 @@ std::vector<Json> row_of(const Problem& problem, const Replayed& replayed) {
           c.reason.empty() ? Json() : Json(c.reason)};
 }
 
+// A program for a bug report: of one problem with one engine, without running it.
+int print_repro(const ReplayOptions& options, const std::vector<NamedLog>& logs, const std::vector<Problem>& problems) {
+  if (problems.size() != 1) throw BadUse("--repro: one problem, not " + std::to_string(problems.size()));
+  std::vector<Wanted> wanted = ran_most(logs, problems[0]);
+  for (const std::string& name : options.candidates) {
+    const auto request = parse_request(problems[0].operation, name);
+    if (!request) throw BadUse("--candidate: " + request.error);
+    Wanted w;
+    w.engine = request->engine;
+    want(wanted, std::move(w));
+  }
+  if (options.legacy || wanted.size() != 1 || wanted[0].is_legacy())
+    throw BadUse("--repro: one --candidate, an engine with its knobs as replay's table or a log names it (eng38_k2=1)");
+  const auto program = repro_cpp(problems[0], wanted[0].engine);
+  if (!program) throw BadUse(program.error);
+  print(*program);
+  return kYes;
+}
+
 // The same under each of the two cuDNNs.
 int replay_versus(const ReplayOptions& options, const std::vector<Problem>& problems) {
   std::vector<std::string> arguments{"--rounds", std::to_string(options.rounds), "--seed", std::to_string(options.seed)};
@@ -160,6 +181,7 @@ int replay(const ReplayOptions& options, const Letters& letters) {
   if (options.cudnn.size() > 2) throw BadUse("--cudnn: one, or two that are compared");
   const auto logs = read_named_logs(options.logs);
   const auto problems = problems_from(options.problems, letters, options.logs);
+  if (!options.repro.empty()) return print_repro(options, logs, problems);
   if (options.cudnn.size() == 2) return replay_versus(options, problems);
   const auto cudnn = open_cudnn(options.cudnn.empty() ? "" : options.cudnn[0]);
   const Gpu gpu(*cudnn);
@@ -209,6 +231,9 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_option("--alternations", options->alternations, "turns of each of two cuDNNs")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--repro", options->repro, "prints a stand-alone program for a bug report instead: of one problem with one engine")
+      ->check(CLI::IsMember({"cpp"}))
+      ->type_name("LANGUAGE");
   app.add_flag("--json", options->json, "as JSON");
   return [options, letters] { return replay(*options, *letters); };
 }
