@@ -148,6 +148,7 @@ void note(PlanNode& p, cudnnBackendAttributeName_t name, std::int64_t count, con
   if (name != CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) return;
   if (const ConfigNode* config = find_as<ConfigNode>(descriptor_in(count, values))) {
     p.graph = config->graph;
+    p.config = descriptor_in(count, values);
     p.answer = config->answer;
     p.slot = config->slot;
   }
@@ -276,12 +277,13 @@ void note_attribute(Node& node, cudnnBackendAttributeName_t name, cudnnBackendAt
         if constexpr (std::is_same_v<What, OperationNode> || std::is_same_v<What, PointwiseNode>) {
           note(what, name, type, count, values);
         } else if constexpr (std::is_same_v<What, EngineNode>) {
+          if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX) copy(what.index, count, values);
           if (name == CUDNN_ATTR_ENGINE_OPERATION_GRAPH)
             if (const GraphNode* graph = find_as<GraphNode>(descriptor_in(count, values))) what.graph = graph->graph;
         } else if constexpr (std::is_same_v<What, ConfigNode>) {
           if (name == CUDNN_ATTR_ENGINECFG_ENGINE)
             if (const EngineNode* engine = find_as<EngineNode>(descriptor_in(count, values)))
-              what.graph = engine->graph, what.device_prop = engine->device_prop;
+              what.graph = engine->graph, what.device_prop = engine->device_prop, what.engine = engine->index;
         } else if constexpr (!std::is_same_v<What, std::monostate>) {
           note(what, name, count, values);
         }

@@ -134,6 +134,7 @@ struct HeuristicsNode {
 
 struct EngineNode {
   GraphPointer graph;
+  std::int64_t index = -1;
   std::shared_ptr<Descriptor> device_prop;   // as above
 };
 
@@ -142,6 +143,7 @@ struct ConfigNode {
   std::shared_ptr<Descriptor> device_prop;
   AnswerPointer answer;        // where it came from the heuristics
   std::size_t slot = 0;
+  std::int64_t engine = -1;    // where the program built it
 };
 
 // One way in which a plan's convolution runs: by the plan itself, or by one of ours in its place. Fixed once it is made,
@@ -168,6 +170,7 @@ struct PlanNode {
   // Where the program built its own configuration and a rule asks for another: that one, which the plan was given.
   Descriptor swapped;
   std::optional<EngineConfig> before_swap;
+  cudnnBackendDescriptor_t config = nullptr;  // as the program set it, which may have destroyed it since
   std::string json;                         // the plan is made from this text, graph and all; then without a graph of ours
   // After Finalize, read back from the plan itself.
   ProblemState* state = nullptr;            // null: not a convolution of ours

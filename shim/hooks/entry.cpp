@@ -9,22 +9,27 @@
 #include <utility>
 
 #include "shim/graph/adapter.hpp"
+#include "shim/graph/failed.hpp"
 #include "shim/graph/mirror.hpp"
 #include "shim/hooks/lookup.hpp"
 #include "shim/hooks/real.hpp"
 #include "shim/hooks/reason.hpp"
 #include "shim/hooks/signature.hpp"
+#include "shim/hooks/trouble.hpp"
 #include "shim/legacy/calls.hpp"
+#include "shim/legacy/failed.hpp"
+#include "shim/process/failures.hpp"
 #include "shim/process/runtime.hpp"
 #include "shim/profile/measure.hpp"
 
 namespace convpin {
 
-const AtEnd at_end_hooks[4] = {
+const AtEnd at_end_hooks[5] = {
     {graph::flush_live_plans, nullptr, graph::renew_in_child},
     {legacy::flush_counts, nullptr, nullptr},
     {nullptr, measuring_summary, renew_measuring_in_child},
     {nullptr, nullptr, renew_lock_in_child},
+    {log_failure_counts, failures_summary, renew_failures_in_child},
 };
 
 namespace {
@@ -46,6 +51,28 @@ cudnnStatus_t missing(const Caller& caller) {
   return caller.library ? caller.library->not_supported() : CUDNN_STATUS_NOT_INITIALIZED;
 }
 
+// A call of the program's has failed. cuDNN's text is taken first: what we ask it then may leave another.
+template <typename Hook, typename... A>
+[[gnu::cold, gnu::noinline]] void note_failed(const Library& library, cudnnStatus_t status, A... arguments) noexcept {
+  using graph::describe_failed;
+  using legacy::describe_failed;
+  FailedCall call;
+  call.call = Hook::name;
+  call.status = status;
+  if constexpr (requires { describe_failed(library, call, arguments...); }) {
+    if (!runtime().log.wanted()) return;
+    const auto text = keep_last_error(library);
+    if (!text) return;
+    try {
+      const ReasonScope ours(library);
+      describe_failed(library, call, arguments...);
+      note_failed_call(library, call, *text);
+    } catch (...) {
+      in_trouble("noting a call that failed");
+    }
+  }
+}
+
 // `Hook` is one row of the table: the real function, its name, and what we do instead.
 template <typename Hook, typename... A>
 [[gnu::always_inline]] inline auto enter(const Caller& caller, A... arguments) {
@@ -59,7 +86,13 @@ template <typename Hook, typename... A>
   const Real<Hook::function> real{*caller.library, Hook::name};
   if (passes(caller)) return real(arguments...);
   const Inside inside;
-  return Hook::ours(real, arguments...);
+  if constexpr (std::is_same_v<Result, cudnnStatus_t>) {
+    const cudnnStatus_t status = Hook::ours(real, arguments...);
+    if (status != CUDNN_STATUS_SUCCESS) [[unlikely]] note_failed<Hook>(*caller.library, status, arguments...);
+    return status;
+  } else {
+    return Hook::ours(real, arguments...);
+  }
 }
 
 #define CONVPIN_HOOK(function_, parameters, ...)                          \

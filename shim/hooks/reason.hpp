@@ -3,6 +3,7 @@
 
 #include <cudnn.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,9 @@ std::string best_reason(const std::string& lines);
 cudnnStatus_t set_callback(const Library&, unsigned mask, void* data, cudnnCallback_t function) noexcept;
 cudnnStatus_t get_callback(const Library&, unsigned* mask, void** data, cudnnCallback_t* function) noexcept;
 void get_last_error(const Library&, char* message, std::size_t size) noexcept;
+// cuDNN's text for the program's call that has just failed on this thread. Reading it takes it out of cuDNN, so the next
+// get_last_error gives it. Nothing where we failed the call ourselves (set_last_error), and cuDNN has no part in it.
+std::optional<std::string> keep_last_error(const Library&) noexcept;
 // What the next get_last_error on this thread gives, where cuDNN has no text of its own: for calls that we failed.
 void set_last_error(std::string_view text) noexcept;
 

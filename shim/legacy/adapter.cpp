@@ -294,12 +294,8 @@ cudnnStatus_t convolution(const Execution& e) noexcept {
 }
 
 cudnnStatus_t fused_convolution(const Execution& e, const Fused& fused) noexcept {
-  const auto adds_z = [&](const Problem& p) {
-    if (!fused.alpha2) return false;
-    return p.compute == DataType::Double ? *static_cast<const double*>(fused.alpha2) != 0 : *static_cast<const float*>(fused.alpha2) != 0;
-  };
   return run_noted(e, [&](Problem& p) {
-    return describe(e.library, e.descriptors, p) && describe_fused(e.library, adds_z(p), fused.activation, p);
+    return describe(e.library, e.descriptors, p) && describe_fused(e.library, adds_z(p, fused.alpha2), fused.activation, p);
   });
 }
 

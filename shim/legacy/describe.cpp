@@ -58,6 +58,11 @@ bool describe(const Library& library, const Descriptors& d, Problem& p) noexcept
   return true;
 }
 
+bool adds_z(const Problem& p, const void* alpha2) noexcept {
+  if (!alpha2) return false;
+  return p.compute == DataType::Double ? *static_cast<const double*>(alpha2) != 0 : *static_cast<const float*>(alpha2) != 0;
+}
+
 bool describe_fused(const Library& library, bool adds_z, cudnnActivationDescriptor_t activation, Problem& p) noexcept {
   cudnnActivationMode_t mode{};
   cudnnNanPropagation_t nan{};

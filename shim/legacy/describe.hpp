@@ -10,6 +10,7 @@ namespace convpin::legacy {
 // 20-60 ns each, no lock, no allocation.
 bool describe(const Library&, const Descriptors&, Problem&) noexcept;
 // Adds what cudnnConvolutionBiasActivationForward fuses: z, bias, activation.
+bool adds_z(const Problem&, const void* alpha2) noexcept;
 bool describe_fused(const Library&, bool adds_z, cudnnActivationDescriptor_t, Problem&) noexcept;
 
 }  // namespace convpin::legacy

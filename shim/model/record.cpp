@@ -160,7 +160,7 @@ Json candidate_json(ProblemId id, const Candidate& c) {
   return record;
 }
 
-Json choice_json(ProblemId id, const Choice& choice, const Candidate& ran) {
+Json choice_json(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& ran) {
   Json record = begin("choice", id);
   record["choice"] = name_of(choice.kind);
   record["api"] = or_null(choice.api);
@@ -170,6 +170,7 @@ Json choice_json(ProblemId id, const Choice& choice, const Candidate& ran) {
   record["ran"] = or_null(choice.ran);
   add_identity(record, ran);
   add_properties(record, ran);
+  record["replay"] = replay_line(problem, ran);
   return record;
 }
 
@@ -222,8 +223,31 @@ std::string candidate_record(ProblemId id, const Candidate& candidate) {
   return guarded([&] { return candidate_json(id, candidate); });
 }
 
-std::string choice_record(ProblemId id, const Choice& choice, const Candidate& ran) {
-  return guarded([&] { return choice_json(id, choice, ran); });
+std::string choice_record(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& ran) {
+  return guarded([&] { return choice_json(id, problem, choice, ran); });
+}
+
+std::string failure_record(int failure_id, const Failure& f) {
+  return guarded([&] {
+    return Json{{"type", "failure"},
+                {"failure_id", failure_id},
+                {"call", f.call},
+                {"descriptor", or_null(f.descriptor)},
+                {"attribute", or_null(f.attribute)},
+                {"status", f.status},
+                {"reason", or_null(f.reason)},
+                {"problem_id", f.problem_id ? Json(f.problem_id) : Json(nullptr)},
+                {"problem", or_null(f.problem)},
+                {"replay", or_null(f.replay)},
+                {"times", f.times}};
+  });
+}
+
+std::string replay_line(const Problem& problem, const Candidate& c) {
+  const std::string of = "'" + to_text(problem) + "'";
+  if (c.engine.engine >= 0) return "convpin replay " + of + " --candidate " + to_tag(c.engine);
+  if (c.algorithm >= 0) return "convpin replay --legacy " + of + " --candidate " + std::to_string(c.algorithm);
+  return "convpin replay " + of;
 }
 
 std::string query_record(ProblemId id, const std::string& function, const std::vector<Candidate>& got) {

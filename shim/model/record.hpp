@@ -41,10 +41,26 @@ std::string header_record(const Header&);
 std::string problem_record(ProblemId, const Problem&, const std::string& api, const Device&, const std::string& cudnn_version);
 std::string try_record(ProblemId, const Candidate&);           // "about to try", before each launch
 std::string candidate_record(ProblemId, const Candidate&);
-std::string choice_record(ProblemId, const Choice&, const Candidate& ran);
+std::string choice_record(ProblemId, const Problem&, const Choice&, const Candidate& ran);
 std::string query_record(ProblemId, const std::string& function, const std::vector<Candidate>& got);  // application's own Get or Find
 std::string count_record(ProblemId, const std::string& ran, std::uint64_t calls);
 std::string label_record(ProblemId, const std::string& label);  // a module of the program that ran it
+
+// A call of the program's that cuDNN failed. Empty texts: not known, or there is none.
+struct Failure {
+  std::string call;                              // "cudnnBackendFinalize"
+  std::string descriptor, attribute;             // "OPERATIONGRAPH", "TENSOR_DIMENSIONS"
+  std::string status, reason;                    // "CUDNN_STATUS_BAD_PARAM", cuDNN's own words
+  std::string problem, replay;                   // text form, and the command line that does it again
+  ProblemId problem_id = 0;                      // 0: the log has no such problem (yet)
+  std::uint64_t times = 1;
+};
+// Written at the first failure of its kind, and again with the last count at the end: the last of an id counts.
+std::string failure_record(int failure_id, const Failure&);
+// "convpin replay 'forward x=...' --candidate eng38_k2=1", to paste into a shell. A candidate with neither engine nor
+// algorithm: without --candidate.
+std::string replay_line(const Problem&, const Candidate&);
+
 // The same record with the id of the run it belongs to: processes may share a file.
 std::string with_run_id(const std::string& record, const std::string& run_id);
 struct Totals {

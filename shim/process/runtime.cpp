@@ -341,7 +341,7 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
     state.told.push_back(choice);
   }
   announce(state);
-  record(choice_record(state.id, choice, ran));
+  record(choice_record(state.id, state.problem, choice, ran));
   if (!say_it || choice.kind == ChoiceKind::LeftAlone) return;
   // "is set" for each of a hundred problems says nothing new: the first three, then the table's lines and the end line.
   if (choice.kind == ChoiceKind::Set && state.id > kFullTables) return;

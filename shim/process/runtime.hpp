@@ -121,7 +121,7 @@ struct AtEnd {
   std::string (*summary)() = nullptr;         // a line of its own
   void (*renew)() noexcept = nullptr;         // in a forked child
 };
-extern const AtEnd at_end_hooks[4];           // shim/hooks/entry.cpp
+extern const AtEnd at_end_hooks[5];           // shim/hooks/entry.cpp
 // Says `candidates` as a table (the first three problems) or as a line, and logs them.
 void report_profile(ProblemState&, const std::vector<Candidate>& candidates, const Library&);
 

@@ -49,6 +49,22 @@ class Doctor(command.Case):
         self.assertFalse((self.folder / "started").exists())
 
     @unittest.skipUnless(shutil.which("gcc"), "no compiler here")
+    def test_two_copies_have_their_own_versions(self):
+        """As cuDNN's: a dispatcher, and the part that knows the version, under the same names in both copies."""
+        for name, version in (("first", 91400), ("second", 91900)):
+            folder = self.folder / name / "nvidia/cudnn/lib"
+            folder.mkdir(parents=True)
+            for library, code, more in (("libcudnn_graph.so.9", f"unsigned long version(void) {{ return {version}; }}", []),
+                                        ("libcudnn.so.9", "unsigned long version(void); unsigned long cudnnGetVersion(void) { return version(); }",
+                                         [folder / "libcudnn_graph.so.9", "-Wl,--enable-new-dtags,-rpath,$ORIGIN"])):
+                source = self.write("part.c", code)
+                subprocess.run(["gcc", "-shared", "-fPIC", "-Wl,-soname," + library, source, *more, "-o", folder / library],
+                               cwd=self.folder, check=True)
+        _, rows = self.findings(os.path.realpath(sys.executable), PYTHONPATH=f"{self.folder}/first:{self.folder}/second")
+        for name, version in (("first", "9.14.0"), ("second", "9.19.0")):
+            self.assertIn(f"{self.folder.resolve()}/{name}/nvidia/cudnn/lib/libcudnn.so.9, {version}", [row["finding"] for row in rows])
+
+    @unittest.skipUnless(shutil.which("gcc"), "no compiler here")
     def test_a_static_program(self):
         self.write("main.c", "int main(void) { return 0; }")
         if subprocess.run(["gcc", "-static", "main.c", "-o", "static"], cwd=self.folder, capture_output=True).returncode:

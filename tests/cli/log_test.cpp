@@ -11,6 +11,28 @@
 namespace convpin::cli {
 namespace {
 
+TEST(ReadLog, KeepsTheLastCountOfEachFailure) {
+  WrittenLog w("r1", "NVIDIA H200", "9.19.0", 3);
+  Failure f;
+  f.call = "cudnnBackendSetAttribute";
+  f.descriptor = "TENSOR";
+  f.attribute = "TENSOR_UNIQUE_ID";
+  f.status = "CUDNN_STATUS_BAD_PARAM";
+  w.add(failure_record(1, f));
+  f.times = 5;
+  w.add(failure_record(1, f));
+  f.reason = "other";
+  f.problem = kText;
+  w.add(failure_record(2, f));
+  const Log log = read(w.text);
+  ASSERT_EQ(log.runs.size(), 1u);
+  ASSERT_EQ(log.runs[0].failures.size(), 2u);
+  EXPECT_EQ(log.runs[0].failures[0].times, 5u);
+  EXPECT_EQ(log.runs[0].failures[0].attribute, "TENSOR_UNIQUE_ID");
+  EXPECT_EQ(log.runs[0].failures[1].problem, kText);
+  EXPECT_EQ(log.runs[0].failures[1].reason, "other");
+}
+
 TEST(ReadLog, GivesBackWhatWasWritten) {
   WrittenLog w("r1", "NVIDIA H200", "9.19.0", 3);
   w.problem(kText);

@@ -106,6 +106,16 @@ class Report(command.Case):
         self.write("idle.jsonl", '{"type":"header","schema":1,"run_id":"r"}\n')
         self.assertIn("no convolution was reached", self.page("idle.jsonl"))
 
+    def test_calls_that_failed_are_warnings(self):
+        self.record("convclient", "--benchmark", PROBLEM)  # refusals are routine
+        self.assertNotIn("cudnnBackend", self.convpin("report", "run.jsonl", "--text").stdout)
+        client = command.children.command(["convclient", "--api", "legacy", "--fixed", "1", PROBLEM])
+        self.convpin("run", "--record", "failed.jsonl", "--", *client, status=1, STANDIN_FAIL_EXECUTE="algo1")
+        text = self.convpin("report", "failed.jsonl", "--text").stdout
+        self.assertRegex(text, "warning: failed.jsonl: cudnnConvolutionForward failed with CUDNN_STATUS_EXECUTION_FAILED "
+                               r"\(stand-in: .*; again: convpin replay --legacy 'forward x=.*' --candidate 1\n")
+        self.assertIn("cudnnConvolutionForward failed with", self.page("failed.jsonl"))
+
     def test_csv_has_a_row_a_candidate(self):
         log = self.profiled(PROBLEM, STRIDED)
         rows = list(csv.DictReader(io.StringIO(self.convpin("report", "run.jsonl", "--csv").stdout)))

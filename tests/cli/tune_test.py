@@ -1,4 +1,4 @@
-"""`convpin tune` and `replay`, on the stand-in: its times are a CPU's, and no test depends on which engine is fastest.
+"""`convpin tune`, on the stand-in: its times are a CPU's, and no test depends on which engine is fastest.
 
 Would fail when: a rule is written for what was not measured, is over its bound or may not be taken; a tuned file is not in
 force when the program runs again; a tuning that was stopped begins anew, or loses what it had; a candidate's result is not
@@ -206,33 +206,6 @@ class Energy(command.Case):
             self.assertEqual("at its power limit" in done.stderr, variables.get("STANDIN_NVML_REASONS") == 0x4)
             if says:
                 self.assertIn(says, (self.folder / "pins.toml").read_text())
-
-
-class Replay(command.Case):
-    def test_candidates(self):
-        rows = self.json("replay", PROBLEM, "--candidate", "eng2", "--candidate", "DIRECT", "--candidate", "eng12", *FEW)
-        self.assertEqual({row["engine"]: row["status"] for row in rows}, {"eng2": "ok", "eng0": "ok", "eng12": "unsupported"})
-        for row in rows:
-            if row["status"] == "ok":
-                self.assertGreater(row["time_ms"], 0)
-                self.assertTrue(0 < row["error"] < 1e-5)
-        first, = self.json("replay", PROBLEM, *FEW)
-        listed, = self.json("list", PROBLEM)
-        self.assertEqual([first["engine"]], [e["engine"] for e in listed["engines"] if e["heuristics_rank"] == 0])
-        self.assertEqual(len(self.json("replay", PROBLEM, "--all", *FEW)), len(listed["engines"]))
-
-    def test_what_ran_in_a_log(self):
-        self.record("convclient", PROBLEM, *OTHERS, CONV_FWD_ALGO="GEMM")
-        rows = {row["problem"].split()[0]: row for row in self.json("replay", "--log", "run.jsonl", "--cold-cache", *FEW)}
-        self.assertEqual(set(rows), {"forward", "backward_data", "backward_filter"})
-        ran = self.json("replay", "--log", "run.jsonl", PROBLEM, *FEW)
-        self.assertEqual([row["engine"] for row in ran][0], "eng2")
-
-    def test_a_wrong_result_is_refused(self):
-        rows = self.json("replay", PROBLEM, "--candidate", "eng2", *FEW, status=1, STANDIN_FAIL_EXECUTE="eng2")
-        self.assertNotEqual(rows[0]["status"], "ok")
-        self.convpin("replay", PROBLEM, "--candidate", "eng1e", status=2)
-        self.assertIn("can't be checked", self.json("replay", "x=[1,16,8,8] w=[16,16,1,1] int8", status=1)[0]["reason"])
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ class WrittenLog {
   int problem(const std::string& problem_text, const std::string& api = "graph") {
     const auto parsed = parse_problem(problem_text);
     operation_ = parsed->operation;
+    problem_ = *parsed;
     add(problem_record(++problems_, *parsed, api, device_, cudnn_));
     api_ = api;
     return problems_;
@@ -59,7 +60,7 @@ class WrittenLog {
     choice.api = api_;
     choice.ran = logged.identity();
     if (kind != ChoiceKind::LeftAlone) choice.rule = "pins.toml:2:1";
-    add(choice_record(problems_, choice, c));
+    add(choice_record(problems_, problem_, choice, c));
     if (calls > 0) add(count_record(problems_, choice.ran, calls));
   }
   void end() { add(end_record({})); }
@@ -72,6 +73,7 @@ class WrittenLog {
   Device device_;
   int problems_ = 0;
   Operation operation_ = Operation::Forward;
+  Problem problem_;
 };
 
 inline Log read(const std::string& text) {

@@ -156,7 +156,7 @@ class Case(unittest.TestCase):
         self.assertNotIn("warning", pinned.stderr)
         return pinned
 
-    TYPES = {"header", "problem", "try", "candidate", "query", "choice", "count", "label", "end"}
+    TYPES = {"failure", "header", "problem", "try", "candidate", "query", "choice", "count", "label", "end"}
 
     def check_log(self, log, ended=True):
         """What holds for the log of any one process that ended in an orderly way."""
@@ -169,7 +169,7 @@ class Case(unittest.TestCase):
         for record in log:
             if record["type"] == "problem":
                 known.add(record["problem_id"])
-            elif "problem_id" in record:
+            elif record.get("problem_id") is not None:
                 self.assertIn(record["problem_id"], known, record)
         if not ended:
             return

@@ -2,11 +2,14 @@
 // another value, an absent value is not null, or hostile text makes a record throw or break its line.
 #include "shim/model/record.hpp"
 
+#include <cudnn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "shim/model/backend_names.hpp"
 
 namespace convpin {
 namespace {
@@ -162,7 +165,7 @@ TEST(Record, LegacyCandidatesHaveAMathTypeAndNoEngine) {
 TEST(Record, ChoiceSaysWhatWasAskedAndWhatRan) {
   const Choice choice{ChoiceKind::Unsupported, "graph",        "eng38_k2=1",
                       "pins.toml:3:1",         "6 (WINOGRAD)", "arch"};
-  const json j = read(choice_record(4, choice, timed()));
+  const json j = read(choice_record(4, problem(), choice, timed()));
   EXPECT_EQ(j["type"], "choice");
   EXPECT_EQ(j["problem_id"], 4);
   EXPECT_EQ(j["choice"], "unsupported");
@@ -173,6 +176,35 @@ TEST(Record, ChoiceSaysWhatWasAskedAndWhatRan) {
   EXPECT_EQ(j["reason"], "arch");
   EXPECT_EQ(j["engine"], "eng38_k2=1");
   EXPECT_EQ(j["workspace_bytes"], 25837584);
+  EXPECT_EQ(j["replay"], "convpin replay '" + to_text(problem()) + "' --candidate eng38_k2=1");
+}
+
+TEST(Record, ReplayLines) {
+  Candidate c;
+  EXPECT_EQ(replay_line(problem(), c), "convpin replay '" + to_text(problem()) + "'");
+  c.algorithm = 7;
+  EXPECT_EQ(replay_line(problem(), c), "convpin replay --legacy '" + to_text(problem()) + "' --candidate 7");
+}
+
+TEST(Record, FailureSaysWhatFailedAndHowToDoItAgain) {
+  Failure f;
+  f.call = "cudnnBackendFinalize";
+  f.descriptor = descriptor_name(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  f.status = "CUDNN_STATUS_BAD_PARAM";
+  f.reason = hostile();
+  f.times = 3;
+  json j = read(failure_record(7, f));
+  EXPECT_EQ(j["type"], "failure");
+  EXPECT_EQ(j["failure_id"], 7);
+  EXPECT_EQ(j["descriptor"], "OPERATIONGRAPH");
+  EXPECT_EQ(j["times"], 3);
+  for (const char* unknown : {"attribute", "problem_id", "problem", "replay"}) EXPECT_TRUE(j.at(unknown).is_null()) << unknown;
+  f.attribute = attribute_name(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  f.problem_id = 2;
+  j = read(failure_record(7, f));
+  EXPECT_EQ(j["attribute"], "EXECUTION_PLAN_ENGINE_CONFIG");
+  EXPECT_EQ(j["problem_id"], 2);
+  EXPECT_EQ(attribute_name(123456), "123456");
 }
 
 TEST(Record, QueryListsWhatTheApplicationGot) {
@@ -219,7 +251,7 @@ TEST(Record, LongAndBrokenTextsAreCutAndStayOneLine) {
   EXPECT_EQ(j["time_us"], 108.8);
   EXPECT_GT(j["reason"].get<std::string>().size(), 500u) << "more was cut than needed";
 
-  j = read(choice_record(1, {ChoiceKind::Refused, hostile(), hostile(), hostile(), hostile(), hostile()}, c));
+  j = read(choice_record(1, problem(), {ChoiceKind::Refused, hostile(), hostile(), hostile(), hostile(), hostile()}, c));
   EXPECT_EQ(j["choice"], "refused");
   j = read(query_record(1, hostile(), std::vector<Candidate>(500, c)));
   EXPECT_EQ(j["type"], "query");

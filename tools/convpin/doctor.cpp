@@ -14,6 +14,7 @@
 
 #include "shim/model/match.hpp"
 #include "shim/model/text.hpp"
+#include "tools/convpin/child.hpp"
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/library.hpp"
@@ -36,29 +37,44 @@ struct Findings {
   }
 };
 
-std::string output_of(const std::vector<std::string>& command, int& status, const char* variable = nullptr, const char* value = nullptr) {
+std::string output_of(const std::vector<std::string>& command, int& status, const char* variable = nullptr,
+                      const char* value = nullptr) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  if (variable) variables.emplace_back(variable, value);
+  Ended ended = run_child(command, variables, Stderr::Collected);
+  status = ended.status;
+  return std::move(ended.output);
+}
+
+// What cudnnGetVersion of this copy says, in a process of its own: two copies share the names of their parts, and the second
+// in a process answers with the first one's version. Empty where it can't be opened; `path` becomes the file that was found.
+std::string version_of(std::string& path) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw BadUse("no pipe can be made");
   const pid_t child = fork();
   if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    dup2(ends[1], STDERR_FILENO);
     close(ends[0]);
-    close(ends[1]);
-    if (variable) setenv(variable, value, 1);
-    std::vector<char*> arguments;
-    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    _exit(127);
+    using Version = std::size_t (*)();
+    void* copy = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    const auto version = copy ? reinterpret_cast<Version>(dlsym(copy, "cudnnGetVersion")) : nullptr;
+    Dl_info info{};
+    if (version && dladdr(reinterpret_cast<void*>(version), &info)) {
+      const std::string said = version_text(version()) + " " + info.dli_fname;
+      if (write(ends[1], said.data(), said.size()) != static_cast<ssize_t>(said.size())) _exit(1);
+    }
+    _exit(0);
   }
   close(ends[1]);
-  std::string text;
+  std::string said;
   std::array<char, 4096> block{};
-  for (ssize_t got; (got = read(ends[0], block.data(), block.size())) > 0;) text.append(block.data(), static_cast<std::size_t>(got));
+  for (ssize_t got; child > 0 && (got = read(ends[0], block.data(), block.size())) > 0;)
+    said.append(block.data(), static_cast<std::size_t>(got));
   close(ends[0]);
-  waitpid(child, &status, 0);
-  return text;
+  if (child > 0) waitpid(child, nullptr, 0);
+  const std::size_t blank = said.find(' ');
+  if (blank == std::string::npos) return {};
+  path = said.substr(blank + 1);
+  return said.substr(0, blank);
 }
 
 std::string found_in_path(const std::string& program) {
@@ -152,21 +168,17 @@ void look_at_python(const std::string& python, Findings& f) {
     if (words.size() == 3 && words[0] == "package") f.note("Python", std::string(words[1]) + " " + std::string(words[2]));
     if (words.size() != 2 || words[0] != "cudnn") continue;
     any = true;
-    void* copy = dlopen(std::string(words[1]).c_str(), RTLD_LAZY | RTLD_LOCAL);
-    using Version = std::size_t (*)();
-    const auto version = copy ? reinterpret_cast<Version>(dlsym(copy, "cudnnGetVersion")) : nullptr;
-    f.note("cuDNN", std::string(words[1]) + (version ? ", " + version_text(version()) : ", which can't be opened"));
+    std::string path(words[1]);
+    const std::string version = version_of(path);
+    f.note("cuDNN", std::string(words[1]) + (version.empty() ? ", which can't be opened" : ", " + version));
   }
   if (!any) f.note("cuDNN", "no copy in this Python's folders", "a framework without its own uses the system's");
 }
 
 void look_at_system(Findings& f) {
   for (const char* name : {"libcudnn.so.9", "libcudnn.so.8"}) {
-    void* copy = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    using Version = std::size_t (*)();
-    const auto version = copy ? reinterpret_cast<Version>(dlsym(copy, "cudnnGetVersion")) : nullptr;
-    Dl_info info{};
-    if (version && dladdr(reinterpret_cast<void*>(version), &info)) f.note("cuDNN", "the loader finds " + std::string(info.dli_fname) + ", " + version_text(version()));
+    std::string path = name;
+    if (const std::string version = version_of(path); !version.empty()) f.note("cuDNN", "the loader finds " + path + ", " + version);
   }
 }
 

@@ -10,11 +10,6 @@ namespace {
 
 using graph::Descriptor;
 
-struct Listed {
-  EngineConfig config;
-  int rank;
-};
-
 std::vector<Listed> heuristics_of(const Library& library, const OperationGraph& g, const graph::Target& target) {
   std::vector<Listed> list;
   for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK})
@@ -67,6 +62,11 @@ bool needs_the_device(const std::string& reason, cudnnStatus_t status) {
   constexpr int kRuntimePrerequisiteMissing = 3008;  // CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING
   return static_cast<int>(status) == kRuntimePrerequisiteMissing ||
          std::ranges::any_of(kWords, [&](const char* word) { return reason.find(word) != std::string::npos; });
+}
+
+std::vector<Listed> heuristics_of(const Cudnn& cudnn, const Device& device, const Problem& problem) {
+  const OperationGraph g = build_graph(cudnn.library, problem, device.target());
+  return g.status ? std::vector<Listed>() : heuristics_of(cudnn.library, g, device.target());
 }
 
 EngineList list_engines(const Cudnn& cudnn, const Device& device, const Problem& problem) {

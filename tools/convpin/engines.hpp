@@ -17,6 +17,14 @@ struct EngineList {
 };
 EngineList list_engines(const Cudnn&, const Device&, const Problem&);
 
+// The heuristics' configurations, best first (rank 0), of the instant mode and then of the fallback. Empty where the graph
+// can't be built.
+struct Listed {
+  EngineConfig config;
+  int rank;
+};
+std::vector<Listed> heuristics_of(const Cudnn&, const Device&, const Problem&);
+
 // Whether this refusal is the missing GPU's, its driver's or cuBLAS's, and not the engine's.
 bool needs_the_device(const std::string& reason, cudnnStatus_t status);
 

@@ -1,6 +1,7 @@
 #include "tools/convpin/log.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "shim/model/text.hpp"
@@ -101,10 +102,25 @@ LoggedChoice choice_from(const Json& r, Operation operation) {
   return choice;
 }
 
+LoggedFailure failure_from(const Json& r) {
+  LoggedFailure f;
+  f.id = get(r, "failure_id", 0);
+  f.call = get<std::string>(r, "call");
+  f.descriptor = get<std::string>(r, "descriptor");
+  f.attribute = get<std::string>(r, "attribute");
+  f.status = get<std::string>(r, "status");
+  f.reason = get<std::string>(r, "reason");
+  f.problem = get<std::string>(r, "problem");
+  f.replay = get<std::string>(r, "replay");
+  f.problem_id = get(r, "problem_id", 0);
+  f.times = get<std::uint64_t>(r, "times", 1);
+  return f;
+}
+
 // In the place of the one before that is the same by `key`, else at the end.
 template <typename T, typename Key>
 void put(std::vector<T>& to, T&& value, Key key) {
-  const auto before = std::ranges::find(to, key(value), key);
+  const auto before = std::ranges::find(to, std::invoke(key, value), key);
   if (before == to.end()) {
     to.push_back(std::move(value));
   } else {
@@ -146,13 +162,15 @@ class Reader {
     if (type == "header") return read_header(record, id);
     const auto run =
         std::ranges::find_if(log_.runs.rbegin(), log_.runs.rend(), [&](const Run& r) { return r.id == id && r.file == name_; });
-    static constexpr std::string_view known[] = {"problem", "candidate", "choice", "count", "label", "end"};
+    static constexpr std::string_view known[] = {"problem", "candidate", "choice", "count", "label", "failure", "end"};
     if (std::ranges::find(known, type) == std::end(known)) return;  // a newer convpin may say more
     if (run == log_.runs.rend()) return warn("this record's run has no header, and it is left out");
     if (type == "end") {
       run->ended = true;
     } else if (type == "problem") {
       read_problem(record, *run);
+    } else if (type == "failure") {
+      put(run->failures, failure_from(record), &LoggedFailure::id);
     } else {
       const auto problem = run->problems.find(get(record, "problem_id", -1));
       if (problem != run->problems.end()) {

@@ -12,6 +12,7 @@
 
 #include "shim/model/candidate.hpp"
 #include "shim/model/problem.hpp"
+#include "shim/model/record.hpp"
 
 namespace convpin::cli {
 
@@ -34,6 +35,11 @@ struct LoggedProblem {
   std::map<std::string, std::uint64_t> calls;    // by `ran`: the last count of each
 };
 
+// A kind of call that cuDNN failed, as record.hpp has it.
+struct LoggedFailure : Failure {
+  int id = 0;
+};
+
 struct Run {
   std::string id, file, convpin, cudnn, gpu, host, command;
   int rank = -1, pid = 0;
@@ -42,6 +48,7 @@ struct Run {
   int warmup = 0, repeats = 0;
   bool ended = false;                            // an orderly exit
   std::map<int, LoggedProblem> problems;         // by problem_id
+  std::vector<LoggedFailure> failures;           // the last record of each
 };
 
 struct Log {

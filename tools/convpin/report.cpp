@@ -51,6 +51,16 @@ void warn_of(const Usage& usage, std::vector<std::string>& warnings) {
          own->identity());
 }
 
+// What a program is refused while it looks for a plan is routine; all else that failed is worth a look.
+void warn_of(const Run& run, const LoggedFailure& f, std::vector<std::string>& warnings) {
+  for (const char* routine : {"CUDNN_STATUS_NOT_SUPPORTED", "CUDNN_STATUS_ARCH_MISMATCH", "CUDNN_STATUS_RUNTIME_PREREQUISITE_MISSING"})
+    if (f.status.starts_with(routine)) return;
+  std::string what = f.call + (f.descriptor.empty() ? "" : " of " + f.descriptor) + (f.attribute.empty() ? "" : ", " + f.attribute);
+  what += " failed with " + f.status + (f.reason.empty() ? "" : " (" + f.reason + ")");
+  if (f.times > 1) what += ", " + std::to_string(f.times) + " times";
+  warnings.push_back(run.file + ": " + what + (f.problem.empty() ? "" : "; " + f.problem) + (f.replay.empty() ? "" : "; again: " + f.replay));
+}
+
 // Runs of one log that ran the same problem mostly by different things.
 void warn_of_disagreement(const Log& log, std::vector<std::string>& warnings) {
   std::vector<std::pair<std::string, std::string>> first;  // problem and API, what ran
@@ -97,6 +107,8 @@ Report make_report(const Log& log) {
     if (!run.ended)
       r.warnings.push_back("the run " + run.id + " of " + run.file +
                            " did not end in an orderly way (or has not ended): its last counts are missing");
+  for (const Run& run : log.runs)
+    for (const LoggedFailure& failure : run.failures) warn_of(run, failure, r.warnings);
   for (const Usage& usage : r.usages) warn_of(usage, r.warnings);
   warn_of_disagreement(log, r.warnings);
   if (!r.usages.empty() && r.all.untimed_calls == r.all.calls)

@@ -61,7 +61,7 @@ void TuneState::add(const Usage& usage, const std::vector<Candidate>& candidates
     choice.api = "graph";
     choice.ran = to_tag(c.engine);
     choice.reason = tuned.reason;
-    add(choice_record(problems_, choice, c));
+    add(choice_record(problems_, usage.problem, choice, c));
     add(count_record(problems_, choice.ran, std::max<std::uint64_t>(usage.calls, 1)));
   }
   write();

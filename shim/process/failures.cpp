@@ -1,0 +1,132 @@
+#include "shim/process/failures.hpp"
+
+#include <algorithm>
+#include <new>
+#include <tuple>
+
+#include "shim/model/backend_names.hpp"
+#include "shim/model/text.hpp"
+
+namespace convpin {
+namespace {
+
+// Frameworks try plans by the dozen, so that refusals are routine: they must not take the others' room.
+constexpr std::size_t kMostKinds = 256;  // of refusals, and of all others
+
+struct Kind {
+  FailedCall call;
+  Failure record;
+  bool refusal = false;
+  std::uint64_t times = 1;
+};
+
+struct Failures {
+  std::mutex lock;                               // guards what follows
+  std::vector<Kind> kinds;
+  std::uint64_t left_out = 0;
+};
+Failures& failures() {
+  static Failures& all = *new Failures;          // never destroyed: programs convolve in destructors
+  return all;
+}
+
+bool is_refusal(const Library& library, cudnnStatus_t status) {
+  constexpr int kNotSupported8 = 9, kArchMismatch8 = 6, kPrerequisiteMissing8 = 11;
+  const int number = static_cast<int>(status);
+  if (library.version >= 90000) return number / 1000 == 3;  // the class CUDNN_STATUS_NOT_SUPPORTED
+  return number == kNotSupported8 || number == kArchMismatch8 || number == kPrerequisiteMissing8;
+}
+
+// Which engine it was makes another kind of a failure, but not of a refusal: dozens are refused for each problem.
+bool same_kind(const FailedCall& a, const FailedCall& b, bool refusal) {
+  const auto key = [](const FailedCall& c) { return std::tie(c.call, c.status, c.descriptor, c.attribute, c.api, c.problem); };
+  return key(a) == key(b) && (refusal || (a.candidate.engine == b.candidate.engine && a.candidate.algorithm == b.candidate.algorithm));
+}
+
+Failure record_of(const Library& library, const FailedCall& c, const std::string& text) {
+  Failure f;
+  f.call = c.call;
+  if (c.descriptor >= 0) f.descriptor = descriptor_name(c.descriptor);
+  if (c.attribute >= 0) f.attribute = attribute_name(c.attribute);
+  f.status = library.cudnnGetErrorString ? library.cudnnGetErrorString(c.status) : std::to_string(static_cast<int>(c.status));
+  f.reason = text;
+  if (!c.problem) return f;
+  const Problem problem = canonical(*c.problem);
+  f.problem = to_text(problem);
+  f.replay = replay_line(problem, c.candidate);
+  if (const ProblemState* known = find_problem(c.api == Api::Legacy ? problem : *c.problem, c.api); known && known->announced)
+    f.problem_id = known->id;
+  return f;
+}
+
+}  // namespace
+
+void note_failed_call(const Library& library, const FailedCall& call, const std::string& text) {
+  const bool refusal = is_refusal(library, call.status);
+  device_of_process(library);                    // the log's header, which may come now, names it
+  Failures& all = failures();
+  int id = 0;
+  Failure made;
+  {
+    std::lock_guard hold(all.lock);
+    const auto known = std::ranges::find_if(all.kinds, [&](const Kind& k) { return same_kind(k.call, call, refusal); });
+    if (known != all.kinds.end()) {
+      ++known->times;
+      return;
+    }
+    if (static_cast<std::size_t>(std::ranges::count(all.kinds, refusal, &Kind::refusal)) >= kMostKinds) {
+      ++all.left_out;
+      return;
+    }
+    Kind& kind = all.kinds.emplace_back();
+    kind.call = call;
+    kind.refusal = refusal;
+    kind.record = made = record_of(library, call, text);
+    id = static_cast<int>(all.kinds.size());
+  }
+  record(failure_record(id, made));
+}
+
+void log_failure_counts() {
+  if (!runtime().log.wanted()) return;
+  Failures& all = failures();
+  std::lock_guard hold(all.lock);
+  for (std::size_t i = 0; i < all.kinds.size(); ++i) {
+    Kind& kind = all.kinds[i];
+    if (kind.times == kind.record.times) continue;
+    kind.record.times = kind.times;
+    record(failure_record(static_cast<int>(i) + 1, kind.record));
+  }
+}
+
+std::string failures_summary() {
+  Failures& all = failures();
+  std::lock_guard hold(all.lock);
+  std::uint64_t calls = 0;
+  const Kind* first = nullptr;
+  for (const Kind& kind : all.kinds) {
+    if (kind.refusal) continue;
+    calls += kind.times;
+    if (!first) first = &kind;
+  }
+  std::string lines;
+  if (all.left_out > 0)
+    lines = "convpin: " + std::to_string(all.left_out) + " failed cuDNN calls are of kinds that are not in the log: it holds the first " +
+            std::to_string(kMostKinds) + "\n";
+  if (!first) return lines;
+  const Failure& f = first->record;
+  std::string what = f.call;
+  if (!f.descriptor.empty()) what += " of " + f.descriptor + (f.attribute.empty() ? "" : ", " + f.attribute);
+  what += ": " + f.status + (f.reason.empty() ? "" : ", \"" + one_line(f.reason, 200) + "\"");
+  return lines + "convpin: " + std::to_string(calls) + (calls == 1 ? " cuDNN call of the program's failed (" : " cuDNN calls of the program's failed (the first: ") +
+         what + "); convpin report --text says more of the log's failures\n";
+}
+
+void renew_failures_in_child() noexcept {
+  Failures& all = failures();
+  new (&all.lock) std::mutex;
+  all.kinds.clear();                             // the parent's to report
+  all.left_out = 0;
+}
+
+}  // namespace convpin

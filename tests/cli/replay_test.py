@@ -1,0 +1,151 @@
+"""`convpin replay`, on the stand-in: its times are a CPU's, and no test depends on which engine is fastest.
+
+Would fail when: something else is run than what ran most in each log, what was named, or all engines; a row does not tell
+where it comes from; a candidate's result is not compared with float64.
+"""
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import unittest
+
+import command
+from command import PROBLEM, STRIDED, children
+
+OTHERS = ["backward_data " + PROBLEM, "backward_filter " + PROBLEM, "x=[2,16,14,14] w=[16,16,1,1] half nhwc", PROBLEM + " fused=add,relu"]
+FEW = ["--rounds", "3"]
+
+
+class Replay(command.Case):
+    def test_candidates(self):
+        rows = self.json("replay", PROBLEM, "--candidate", "eng2", "--candidate", "DIRECT", "--candidate", "eng12", *FEW)
+        self.assertEqual({row["engine"]: row["status"] for row in rows}, {"eng2": "ok", "eng0": "ok", "eng12": "unsupported"})
+        for row in rows:
+            if row["status"] == "ok":
+                self.assertGreater(row["time_ms"], 0)
+                self.assertTrue(0 < row["error"] < 1e-5)
+        first, = self.json("replay", PROBLEM, *FEW)
+        listed, = self.json("list", PROBLEM)
+        self.assertEqual([first["engine"]], [e["engine"] for e in listed["engines"] if e["heuristics_rank"] == 0])
+        self.assertEqual(len(self.json("replay", PROBLEM, "--all", *FEW)), len(listed["engines"]))
+
+    def test_what_ran_in_a_log(self):
+        self.record("convclient", PROBLEM, *OTHERS, CONV_FWD_ALGO="GEMM")
+        rows = {row["problem"].split()[0]: row for row in self.json("replay", "--log", "run.jsonl", "--cold-cache", *FEW)}
+        self.assertEqual(set(rows), {"forward", "backward_data", "backward_filter"})
+        ran = self.json("replay", "--log", "run.jsonl", PROBLEM, *FEW)
+        self.assertEqual([(row["engine"], row["logs"]) for row in ran][0], ("eng2", ["run.jsonl"]))
+
+    def test_what_ran_in_each_of_several_logs(self):
+        self.record("convclient", PROBLEM, PROBLEM, log="a.jsonl", CONV_FWD_ALGO="GEMM")
+        self.record("convclient", PROBLEM, STRIDED, log="b.jsonl", CONV_FWD_ALGO="DIRECT")
+        self.convpin("run", "--record", "a.jsonl", "--", *children.command(["convclient", PROBLEM]), CONV_FWD_ALGO="IMPLICIT_GEMM")  # less often
+        self.convpin("tune", "a.jsonl", "-o", "pins.toml", *FEW)
+        tuned, = (r for r in children.read_log(self.folder / "pins.toml.jsonl") if r["type"] == "choice")
+        logs = ["--log", "a.jsonl", "--log", "b.jsonl", "--log", "pins.toml.jsonl"]
+        expected = {}
+        for engine, log in (("eng2", "a.jsonl"), ("eng0", "b.jsonl"), (tuned["engine"], "pins.toml.jsonl")):
+            expected.setdefault(engine, []).append(log)
+        rows = self.json("replay", *logs, *FEW)
+        self.assertEqual({row["engine"]: row["logs"] for row in rows if "stride=1,1" in row["problem"]}, expected)
+        self.assertEqual([(row["engine"], row["logs"]) for row in rows if "stride=2,2" in row["problem"]], [("eng0", ["b.jsonl"])])
+        # What is named comes beside what ran; each configuration once
+        rows = self.json("replay", *logs, "--candidate", "-1", "--candidate", "eng0", *FEW)
+        rows = {row["engine"]: row for row in rows if "stride=1,1" in row["problem"]}
+        self.assertIn("b.jsonl", rows["eng0"]["logs"])
+        first, = (row for row in rows.values() if row["heuristics_rank"] == 0)
+        self.assertIn("-1", first["candidate"])
+        self.assertLessEqual(set(expected), set(rows))
+
+    def test_an_engine_that_does_not_exist(self):
+        row, = self.json("replay", PROBLEM, "--candidate", "eng999", *FEW, status=1)
+        self.assertEqual((row["candidate"], row["status"], row["reason"]), (["eng999"], "skipped", "this cuDNN has no engine for it"))
+
+    def test_a_wrong_result_is_refused(self):
+        rows = self.json("replay", PROBLEM, "--candidate", "eng2", *FEW, status=1, STANDIN_FAIL_EXECUTE="eng2")
+        self.assertNotEqual(rows[0]["status"], "ok")
+        self.convpin("replay", PROBLEM, "--candidate", "eng1e", status=2)
+        self.assertIn("can't be checked", self.json("replay", "x=[1,16,8,8] w=[16,16,1,1] int8", status=1)[0]["reason"])
+
+    def test_legacy_algorithms(self):
+        for operation, ran in (("forward ", {0, 1, 2, 3}), ("backward_data ", {0, 1}), ("backward_filter ", {0, 1})):
+            rows = self.json("replay", "--legacy", operation + PROBLEM, *FEW)
+            status = {row["algo"]: row["status"] for row in rows}
+            self.assertLessEqual(ran, {algo for algo in status if status[algo] == "ok"}, rows)
+            for row in rows:
+                self.assertEqual((row["api"], row["engine"]), ("legacy", None))
+                self.assertTrue(row["status"] != "ok" or (row["time_ms"] > 0 and 0 < row["error"] < 0.05), row)
+        self.assertEqual(status[4], "unsupported")
+        row, = self.json("replay", "--legacy", PROBLEM, "--candidate", "2", *FEW, status=1, STANDIN_FAIL_EXECUTE="algo2")
+        self.assertIn("EXECUTION_FAILED", row["reason"])
+        self.convpin("replay", "--legacy", PROBLEM, "--candidate", "eng2", status=2)
+
+    def test_what_ran_on_the_legacy_api(self):
+        self.record("convclient", "--api", "legacy", PROBLEM, log="legacy.jsonl", CONV_FWD_ALGO="GEMM")
+        self.record("convclient", PROBLEM, log="graph.jsonl", CONV_FWD_ALGO="GEMM")
+        rows = self.json("replay", "--log", "legacy.jsonl", "--log", "graph.jsonl", *FEW)
+        self.assertEqual({(row["api"], row["algo"], *row["logs"]) for row in rows}, {("legacy", 2, "legacy.jsonl"), ("graph", 2, "graph.jsonl")})
+
+    def test_a_logs_line_replays_its_choice(self):
+        for api in ("graph", "legacy"):
+            choice, = (r for r in self.record("convclient", "--api", api, PROBLEM) if r["type"] == "choice")
+            row, = self.json(*shlex.split(choice["replay"])[1:], *FEW)
+            self.assertEqual((row["api"], row["engine"], row["status"]), (api, choice["engine"], "ok"))
+            self.assertEqual(row["algo"] if api == "legacy" else None, choice["algorithm"] if api == "legacy" else None)
+
+    @unittest.skipUnless(shutil.which("g++"), "no compiler here")
+    def test_a_program_for_a_bug_report(self):
+        """It compiles without a warning and runs: on the stand-in, with the driver's functions on host memory."""
+        cache = dict(line.split("=", 1) for line in (pathlib.Path(command.COMMAND).parent / "CMakeCache.txt").read_text().splitlines() if "=" in line)
+        includes = ["-isystem", cache["CUDA_INCLUDE_DIR:PATH"], "-isystem", cache["CUDNN_INCLUDE_DIR:PATH"]]
+        subprocess.run(["gcc", "-c", pathlib.Path(__file__).with_name("cuda_on_host.c"), "-o", "cuda.o"], cwd=self.folder, check=True)
+        for problem, engine in ((PROBLEM, "eng2"), ("backward_data x=[2,16,14,14] w=[16,4,3,3] half nhwc dilation=2 groups=4", "eng0"),
+                                ("backward_filter x=[2,8,6,6,6] w=[8,8,3,3,3] bfloat16 ndhwc", "eng0"),
+                                ("x=[2,16,14,14] w=[16,16,3,3] double stride=2", "eng0"), (PROBLEM, "eng12"), (PROBLEM, "eng38_k2=999")):
+            with self.subTest(problem=problem, engine=engine):
+                program = self.convpin("replay", "--repro", "cpp", problem, "--candidate", engine).stdout
+                self.write("repro.cpp", program)
+                done = subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", *includes, "repro.cpp", "cuda.o",
+                                       children.STANDIN + "/libcudnn.so.9", "-o", "repro"], cwd=self.folder, capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr + program)
+                done = subprocess.run(["./repro"], cwd=self.folder, env=children.environment(), capture_output=True, text=True, timeout=120)
+                replayed, = self.json("replay", problem, "--candidate", engine, *FEW, status=None)
+                self.assertEqual(done.returncode, int(replayed["status"] != "ok"), done.stdout + done.stderr + str(replayed))
+                if replayed["status"] == "ok":
+                    self.assertRegex(done.stdout, rf"cuDNN \d+ on the host\nworkspace: {replayed['workspace_bytes']} bytes\n"
+                                                  r"checksum: [0-9a-f]{16}, first NaN: -1 \(none\)\ntime: .* ms\n")
+                else:
+                    self.assertRegex(done.stdout, r"(finalize|set) .*: CUDNN_STATUS_\w+: ")
+        for wrong in (["--candidate", "DIRECT"], [], ["--candidate", "eng1", "--candidate", "eng2"]):
+            self.convpin("replay", "--repro", "cpp", PROBLEM, *wrong, status=2)
+        self.convpin("replay", "--repro", "cpp", PROBLEM + " fused=add,relu", "--candidate", "eng1", status=2)
+
+    def two_cudnns(self):
+        """Two folders: the stand-in as an H200, and as a GPU of sm_80, which has other engines."""
+        for name in "ab":
+            shutil.copytree(children.STANDIN, self.folder / name)
+        shutil.copy(self.folder / "b" / "sm80-deviceprop.json", self.folder / "b" / "h200-deviceprop.json")
+
+    def test_two_cudnns_in_turns(self):
+        self.two_cudnns()
+        # Engine 12 (WINOGRAD) has no plan on sm_90, and one on sm_80
+        both = [PROBLEM, "--candidate", "eng2", "--candidate", "eng12", *FEW, "--alternations", "2"]
+        for first, second, verdict in (("a", "b", "only B"), ("b", "a", "only A")):
+            done = self.convpin("replay", "--json", *both, "--cudnn", first, "--cudnn", second, status=None)
+            rows = {row["candidate"]: row for row in json.loads(done.stdout)}
+            self.assertEqual(rows["eng12"]["verdict"], verdict)
+            self.assertIsNone(rows["eng12"]["ratio"])
+            self.assertIn(rows["eng2"]["verdict"], ("faster", "slower", "same"))
+            self.assertAlmostEqual(rows["eng2"]["ratio"], rows["eng2"]["time_ms_b"] / rows["eng2"]["time_ms_a"])
+            slower = rows["eng2"]["verdict"] == "slower" and rows["eng2"]["ratio"] > 1.05
+            self.assertEqual(done.returncode, int(verdict == "only A" or slower), done.stderr)
+            turns = re.findall(r"/([ab])/libcudnn", done.stderr)
+            self.assertEqual(turns, [first, second] * 2)
+        self.convpin("replay", PROBLEM, "--cudnn", "a", "--cudnn", "nowhere", status=2)
+        self.convpin("replay", PROBLEM, *(word for name in "aba" for word in ("--cudnn", name)), status=2)
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,68 @@
+// Fails when a verdict is not what the times and their spread say, a candidate that only one side runs is not told, or what was
+// refused in one turn counts as running.
+#include "tools/convpin/versus.hpp"
+
+#include <gtest/gtest.h>
+
+namespace convpin::cli {
+namespace {
+
+Json row(const char* name, Json time, double iqr = 0.001, const char* status = "ok") {
+  return {{"problem", "p"}, {"candidate", Json::array({name})}, {"engine", "eng1"}, {"time_ms", time}, {"time_iqr_ms", iqr},
+          {"error", 1e-6},  {"status", status},                 {"reason", std::string(status) == "ok" ? Json() : Json("refused")}};
+}
+Side side(std::vector<Json> turns) { return {"here", std::move(turns)}; }
+Side steady(double time, double iqr = 0.001) {
+  return side(std::vector<Json>(3, Json::array({row("eng1", time, iqr)})));
+}
+Json only_row(const Versus& v) {
+  const Json rows = v.table.json();
+  EXPECT_EQ(rows.size(), 1u);
+  return rows.at(0);
+}
+
+TEST(Versus, VerdictsGoBeyondTheSpread) {
+  EXPECT_EQ(only_row(compare(steady(1), steady(1.0005)))["verdict"], "same");
+  EXPECT_EQ(only_row(compare(steady(1), steady(0.9)))["verdict"], "faster");
+  Versus v = compare(steady(1), steady(1.04));
+  EXPECT_EQ(only_row(v)["verdict"], "slower");
+  EXPECT_FALSE(v.convicted) << "by less than 5 %";
+  v = compare(steady(1), steady(1.2));
+  EXPECT_TRUE(v.convicted);
+  EXPECT_DOUBLE_EQ(only_row(v)["ratio"].get<double>(), 1.2);
+  v = compare(steady(1), steady(1.2, 0.3));
+  EXPECT_EQ(only_row(v)["verdict"], "same") << "its samples spread by more";
+  EXPECT_FALSE(v.convicted);
+}
+
+TEST(Versus, TurnsThatDisagreeAreSpread) {
+  const auto turn = [](double time) { return Json::array({row("eng1", time)}); };
+  const Json r = only_row(compare(side({turn(1), turn(1.3), turn(1.1)}), steady(1.25)));
+  EXPECT_DOUBLE_EQ(r["time_ms_a"].get<double>(), 1.1);
+  EXPECT_NEAR(r["spread_ms_a"].get<double>(), 0.3, 1e-12);
+  EXPECT_EQ(r["verdict"], "same");
+}
+
+TEST(Versus, WhatOnlyOneSideRuns) {
+  const Side lacks = side({Json::array()});
+  const Side fails_once = side({Json::array({row("eng1", 1.0)}), Json::array({row("eng1", Json(), 0, "unsupported")})});
+  for (const Side& b : {lacks, fails_once}) {
+    Versus v = compare(steady(1), b);
+    EXPECT_EQ(only_row(v)["verdict"], "only A");
+    EXPECT_TRUE(v.convicted);
+    v = compare(b, steady(1));
+    EXPECT_EQ(only_row(v)["verdict"], "only B");
+    EXPECT_FALSE(v.convicted);
+  }
+  EXPECT_EQ(only_row(compare(steady(1), fails_once))["reason_b"], "refused");
+}
+
+TEST(Versus, ARowOfSeveralNamesIsEachOfThem) {
+  Json both = row("-1", 1.0);
+  both["candidate"] = Json::array({"-1", "eng1"});
+  const Versus v = compare(side({Json::array({both})}), side({Json::array({row("-1", 1.0), row("eng1", 1.0)})}));
+  EXPECT_EQ(v.table.rows.size(), 2u);
+}
+
+}  // namespace
+}  // namespace convpin::cli
