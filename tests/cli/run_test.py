@@ -2,7 +2,8 @@
 
 Would fail when: a program's arguments, exit status or output is not its own; an option of the program is taken for ours;
 another preloaded library is lost; a configuration with an error starts the program; the log or the configuration is looked
-for where the program went instead of where it was started; --help lacks its example; bash does not complete.
+for where the program went instead of where it was started; --help lacks its example; the man page lacks a
+command or is no good roff; bash does not complete.
 """
 import os
 import pathlib
@@ -102,6 +103,20 @@ class Help(command.Case):
                 self.assertRegex(text, rf"Example:\n  .*convpin {name}")
                 self.assertEqual(self.convpin("help", name).stdout, text)
 
+    def test_man_page(self):
+        """Every command with its options and examples; and roff finds nothing wrong with it."""
+        page = self.convpin("help", "--man").stdout
+        self.assertTrue(page.startswith('.TH CONVPIN 1'))
+        self.assertEqual(re.findall(r"(?m)^\.SS (.*)$", page), self.commands())
+        self.assertIn("\\-\\-record FILE", page)
+        self.assertIn("\\-\\-layout", page)  # of an option group
+        self.assertIn("convpin tune \\-\\-refresh pins.toml \\-o pins.toml", page)
+        if not shutil.which("groff"):
+            self.skipTest("no groff to read it with")
+        done = subprocess.run(["groff", "-man", "-Tascii", "-ww"], input=page, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, "")
+        self.assertIn("run.jsonl -- python train.py", done.stdout)
+
     def test_completion(self):
         script = self.write("completion.bash", self.convpin("completion").stdout)
 
@@ -113,6 +128,7 @@ class Help(command.Case):
         self.assertEqual(completed("convpin", "ru"), ["run"])
         self.assertLessEqual(set(self.commands()), set(completed("convpin", "")))
         self.assertEqual(completed("convpin", "run", "--rec"), ["--record"])
+        self.assertEqual(completed("convpin", "list", "--dt"), ["--dtype"])
         self.assertEqual(completed("convpin", "help", "pa"), ["path"])
         self.assertEqual(completed("convpin", "run", "--record", ""), [])  # a file: bash's own
 

@@ -43,7 +43,11 @@ Action declare_tune(CLI::App&, const Program&);
 Action declare_bisect(CLI::App&, const Program&);
 Action declare_doctor(CLI::App&, const Program&);
 
+// A command's options, those of its option groups too.
+std::vector<const CLI::Option*> all_options(const CLI::App&);
 // The script that completes our words in bash, from the finished tree of commands.
 std::string bash_completion(const CLI::App&, std::span<const Command>);
+// The man page in roff, from the same.
+std::string man_page(const CLI::App&, std::span<const Command>);
 
 }  // namespace convpin::cli

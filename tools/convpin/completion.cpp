@@ -6,7 +6,7 @@ namespace {
 
 std::string options_of(const CLI::App& app) {
   std::string words;
-  for (const CLI::Option* option : app.get_options())
+  for (const CLI::Option* option : all_options(app))
     for (const std::string& name : option->get_lnames()) words += (words.empty() ? "--" : " --") + name;
   return words;
 }

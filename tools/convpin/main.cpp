@@ -104,15 +104,18 @@ int dispatch(std::vector<std::string> arguments) {
     if (!arguments.empty() && arguments[0] == command.name && command.takes_program) program = cut_program(arguments, *sub);
   }
   std::string topic;
+  bool man = false;
   CLI::App* help = app.add_subcommand("help", "says what convpin or one of its commands does");
   help->add_option("command", topic, "one of the commands");
-  help->footer("Example:\n  convpin help run");
+  help->add_flag("--man", man, "all of it as a man page, in roff");
+  help->footer("Example:\n  convpin help run\n  convpin help --man | man -l -");
   actions.emplace_back(help, [&] {
     const auto print_help = [](const CLI::App& of, const std::string& name) {
       // Not App::help, which would turn to the subcommand that was used: this one.
       print(of.get_formatter()->make_help(&of, name, CLI::AppFormatMode::Normal));
       return kYes;
     };
+    if (man) return print(man_page(app, kCommands)), kYes;
     if (topic.empty()) return print_help(app, "convpin");
     for (const CLI::App* sub : app.get_subcommands(nullptr))
       if (sub->get_name() == topic) return print_help(*sub, "convpin " + topic);
