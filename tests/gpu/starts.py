@@ -39,13 +39,13 @@ def prepare(o, gpu, name, tunings):
                 budget=o.tune_budget)
 
 
-def start(o, gpu, name, turn, rows):
-    modes = [m for m in MODES[turn % 4:] + MODES[:turn % 4] if not rows.of(config=name, mode=m, turn=turn)]
-    if spread.left(o) < 60:
+def start(o, gpu, name, turns, rows):
+    todo = [(turn, m) for turn in turns for m in MODES[turn % 4:] + MODES[:turn % 4] if not rows.of(config=name, mode=m, turn=turn)]
+    if spread.left(o) < 100:
         return
     commands = [(spread.program("training.py", *name.split("-"), "--steps", o.steps, *(["--benchmark"] if mode == "benchmark on" else []),
-                                config=pins(o.folder, name, mode)), {}) for mode in modes]
-    for mode, result in zip(modes, spread.in_turn(commands, gpu)):
+                                config=pins(o.folder, name, mode)), {}) for _, mode in todo]
+    for (turn, mode), result in zip(todo, spread.in_turn(commands, gpu)):
         out, err, seconds = spread.must(result, f"{name}, {mode}")
         r = json.loads(out.splitlines()[-1])
         rows.add(config=name, mode=mode, turn=turn, seconds=seconds, **r)
@@ -140,8 +140,8 @@ def main():
         def do(gpu):
             prepare(o, gpu, name, tunings)
             if tunings.of(to=f"{name}.tuned.toml", complete=True):   # else the starts' pins would change on the way
-                for turn in range(o.starts):
-                    start(o, gpu, name, turn, rows)
+                for turn in range(0, o.starts, 2):
+                    start(o, gpu, name, range(turn, min(turn + 2, o.starts)), rows)
             search(o, gpu, name)
         return do
 

@@ -1,5 +1,7 @@
 #include "tools/convpin/legacy_trial.hpp"
 
+#include <algorithm>
+
 #include "tools/convclient/run.hpp"
 #include "tools/convpin/legacy_calls.hpp"
 
@@ -58,7 +60,7 @@ std::vector<Candidate> try_legacy(const Gpu& gpu, const Problem& problem, const 
   const Sample sample = [&](std::size_t i, int launches) -> std::optional<double> {
     convclient::Options timed = options_for(wanted[places[i]], seed);
     timed.time = true;
-    timed.repeat = launches;
+    timed.repeat = std::max(launches, 1);
     const auto ran = convclient::run_legacy(*load, timed, handle);
     return ran ? ran->time_ms : std::nullopt;
   };
