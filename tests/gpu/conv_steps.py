@@ -15,13 +15,14 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--benchmark", action="store_true")
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--part", default="0/1", help="i/n: every n-th line from the i-th on")
+    parser.add_argument("--sample", type=int, default=1, help="every so many-th line alone")
+    parser.add_argument("--part", default="0/1", help="i/n: of these, every n-th from the i-th on")
     o = parser.parse_args()
     torch.backends.cudnn.benchmark = o.benchmark
     torch.backends.cudnn.allow_tf32 = True
     part, parts = map(int, o.part.split("/"))
     lines = {tuple(row.items()): row for row in csv.DictReader(open(o.file))}   # some are there twice
-    rows = [{k: int(v) for k, v in row.items() if k != "source"} for row in lines.values()][part::parts]
+    rows = [{k: int(v) for k, v in row.items() if k != "source"} for row in lines.values()][::o.sample][part::parts]
     began = time.perf_counter()
     for number, r in enumerate(rows):
         for dtype, layout in ((torch.float16, torch.channels_last), (torch.float32, torch.contiguous_format)):

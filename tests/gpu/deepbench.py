@@ -45,7 +45,7 @@ def record(o, gpu, part, name, *arguments):
         return
     unfinished = log.with_suffix(".part")
     unfinished.unlink(missing_ok=True)
-    argv = spread.program("conv_steps.py", FILE, "--part", f"{part}/{PARTS}", *arguments, record=unfinished)
+    argv = spread.program("conv_steps.py", FILE, "--sample", o.sample, "--part", f"{part}/{PARTS}", *arguments, record=unfinished)
     _, _, seconds = spread.must(spread.run(argv, gpu=gpu, timeout=spread.left(o)), f"recording part {part} {name}")
     unfinished.rename(log)
     say(f"GPU {gpu}: part {part} with benchmark {name}: {len(spread.problems_in(log))} problems in {seconds:.0f} s")
@@ -105,7 +105,8 @@ def spread_of(values):
 
 
 def write_table(o, rows, rates, tunings, out):
-    out.write(f"Measured {spread.version_line()}; DeepBench's training convolutions (tests/gpu/data), each distinct problem once. Peak rates measured: "
+    out.write(f"Measured {spread.version_line()}; DeepBench's training convolutions (tests/gpu/data), each distinct problem once"
+              f"{f', of every {o.sample}-th line' if o.sample > 1 else ''}. Peak rates measured: "
               f"fp16 {rates['half'] / 1e12:.0f} TFLOP/s, TF32 {rates['float'] / 1e12:.0f} TFLOP/s, copy {rates['bytes'] / 1e12:.2f} TB/s; "
               "caches are warm, so what fits into them can be beyond the bandwidth's bound.\n\n")
     out.write("| operation | type | problems | heuristics' first ÷ tuned, geomean | best | worst | benchmark=True's ÷ tuned, geomean | best | worst | "
@@ -137,7 +138,7 @@ def write_table(o, rows, rates, tunings, out):
 
 
 def main():
-    o = spread.options(__doc__, "deepbench", every=12, csv="")
+    o = spread.options(__doc__, "deepbench", every=12, sample=1, csv="")
     tunings = spread.Rows(o.folder / "tunings.jsonl")
     rates_file = o.folder / "rates.json"
     if not rates_file.exists():

@@ -3,7 +3,7 @@
     python3 energy.py --gpus 4 --folder build/gpu/energy --out energy.md     (again, until nothing is "not done yet")
 
 Layers: each algorithm by the fastest engine that stands for it and converts nothing down, kept running by `convpin replay --energy`,
-in --runs fresh processes on the same GPU; the spread is over the processes. Steps (AMP, batch 64): NVML's total-energy counter from
+in --runs fresh processes on the same GPU, --energy-repeats times in each; the spread is over the processes. Steps (AMP, batch 64): NVML's total-energy counter from
 one of its moves to another over --step-seconds of steps, a fresh process each, the policies alternating.
 least_energy is tuned for the problems that take most time first, as far as the budget goes; the others have the fastest then.
 """
@@ -49,8 +49,9 @@ def do_layer(o, gpu, kind, layer):
             best[r["algo"]] = r
     engines = [r["engine"] for r in best.values()]
     for run in range(o.runs):
-        if spread.left(o) > len(engines) * (3 * o.energy_seconds + 3) + 15:
-            replayed(o, gpu, o.folder / f"{stem}.energy.{run}.json", problem, engines, "--energy", "--energy-seconds", o.energy_seconds)
+        if spread.left(o) > len(engines) * (o.energy_repeats * (o.energy_seconds + 0.5) + 1) + 10:
+            replayed(o, gpu, o.folder / f"{stem}.energy.{run}.json", problem, engines, "--energy", "--energy-seconds", o.energy_seconds,
+                     "--energy-repeats", o.energy_repeats)
 
 
 def layer_rows(o, kind, layer):
@@ -140,10 +141,10 @@ def write_steps(o, rows, out):
 
 
 def main():
-    o = spread.options(__doc__, "energy", what=["layers", "steps"], kinds=["fp32", "fp16"], runs=3, rounds=4, energy_seconds=5.0, step_seconds=10.0,
+    o = spread.options(__doc__, "energy", what=["layers", "steps"], kinds=["fp32", "fp16"], runs=3, rounds=4, energy_seconds=5.0, energy_repeats=1, layers=list(LAYERS), step_seconds=10.0,
                        tune_budget=300.0)
     rows, tunings, failures, undone = spread.Rows(o.folder / "steps.jsonl"), spread.Rows(o.folder / "tunings.jsonl"), [], []
-    layers = [(kind, layer) for kind in o.kinds for layer in LAYERS]
+    layers = [(kind, layer) for kind in o.kinds for layer in LAYERS if layer in o.layers]
     if "layers" in o.what:
         failures += spread.over_gpus(o, [[lambda gpu, w=w: do_layer(o, gpu, *w) for w in mine] for mine in spread.dealt(layers, o.gpus)])
     if "steps" in o.what and spread.left(o) > 30:

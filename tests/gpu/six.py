@@ -21,6 +21,7 @@ MODES = {
     "benchmark off, tuned": ("tuned", [], {}),
     "deterministic, benchmark on, no pins": (None, ["--benchmark", "--deterministic"], DETERMINISTIC),
     "deterministic, tuned": ("deterministic", ["--deterministic"], DETERMINISTIC),
+    "deterministic, frozen": ("as_deterministic", ["--deterministic"], DETERMINISTIC),
 }
 
 
@@ -28,14 +29,14 @@ def prepare(o, gpu, kind, which, tunings):
     """The pin file, from a run of its own."""
     log = o.folder / f"{kind}.{which}.record.jsonl"
     if not log.exists():
-        arguments, env = (["--benchmark"], {}) if which == "frozen" else (["--deterministic"], DETERMINISTIC) if which == "deterministic" else ([], {})
+        arguments, env = (["--benchmark"], {}) if which == "frozen" else (["--deterministic"], DETERMINISTIC) if "deterministic" in which else ([], {})
         unfinished = log.with_suffix(".part")
         unfinished.unlink(missing_ok=True)
         spread.must(spread.run(spread.program("training.py", "resnet50", kind, "--steps", STEPS, *arguments, record=unfinished), gpu=gpu, env=env),
                     f"recording {kind} {which}")
         unfinished.rename(log)
     to = o.folder / f"{kind}.{which}.toml"
-    if which == "frozen":
+    if which in ("frozen", "as_deterministic"):
         spread.must(spread.convpin("freeze", log, "-o", to), f"freezing {kind}")
     else:
         spread.tune(o, gpu, log, to, tunings, *(["--deterministic"] if which == "deterministic" else []))
@@ -65,12 +66,12 @@ def start(o, gpu, starts, rows):
 
 
 def weights(log):
-    """{problem: convolutions of a step}, by the calls of a run without trials."""
+    """{problem: convolutions of a step}, by the calls of what ran most: a benchmark's trials are few."""
     calls = {}
     for r in runs.read_log(log):
         if r["type"] == "count":
             calls.setdefault(r["problem"], {})[r["ran"]] = r["calls"]
-    return {p: sum(c.values()) / STEPS for p, c in calls.items()}
+    return {p: round(max(c.values()) / STEPS) for p, c in calls.items()}
 
 
 def unpinned(log):
@@ -91,7 +92,7 @@ def compare(o, kind, mode, done, failures):
     problems = sorted(set().union(*ran))
     same = {p for p in problems if len({what.get(p) for what in ran}) == 1}
     same_engine = {p for p in problems if len({what.get(p, "").split("_")[0] for what in ran}) == 1}
-    of = weights(o.folder / f"{kind}.tuned.record.jsonl")   # recorded with benchmark off: no trials among the calls
+    of = weights(logs[0])
     total, agreeing = sum(of.values()), sum(of.get(p, 0) for p in same)
     status = spread.convpin("diff", *logs)[0] if len(logs) > 1 else None
     losses = [r["losses"] for r in done]
@@ -109,12 +110,12 @@ def compare(o, kind, mode, done, failures):
 
 
 def main():
-    o = spread.options(__doc__, "six", kinds=["amp", "fp32"], starts=6)
+    o = spread.options(__doc__, "six", kinds=["amp", "fp32"], starts=6, modes=list(MODES))
     rows, tunings = spread.Rows(o.folder / "starts.jsonl"), spread.Rows(o.folder / "tunings.jsonl")
-    pins = [(kind, which) for kind in o.kinds for which in ("tuned", "deterministic", "frozen")]
+    pins = [(kind, which) for kind in o.kinds for which in dict.fromkeys(MODES[mode][0] for mode in o.modes) if which]
     failures = spread.over_gpus(o, [[lambda gpu, k=k, w=w: prepare(o, gpu, k, w, tunings) for k, w in mine] for mine in spread.dealt(pins, o.gpus)])
-    ready = [(kind, mode) for kind in o.kinds for mode, (which, *_) in MODES.items()
-             if which in (None, "frozen") or tunings.of(to=f"{kind}.{which}.toml", complete=True)]
+    ready = [(kind, mode) for kind in o.kinds for mode in o.modes for which in MODES[mode][:1]
+             if which in (None, "frozen", "as_deterministic") or tunings.of(to=f"{kind}.{which}.toml", complete=True)]
     starts = [(kind, mode, turn) for kind, mode in ready for turn in range(o.starts)]
     failures += spread.over_gpus(o, [[lambda gpu, some=mine[i:i + 4]: start(o, gpu, some, rows) for i in range(0, len(mine), 4)]
                                      for mine in spread.dealt(starts, o.gpus)])
@@ -125,11 +126,11 @@ def main():
         out.write("| | starts | number | same configuration, of the problems | of the step's convolutions | problems with the same engine | "
                   "convpin diff | losses |\n|" + " --- |" * 8 + "\n")
         for kind in o.kinds:
-            for mode in MODES:
+            for mode in o.modes:
                 done = rows.of(kind=kind, mode=mode)
                 if len(done) < o.starts:
                     undone.append(f"{kind}, {mode}: {len(done)} of {o.starts} starts")
-                if done and (o.folder / f"{kind}.tuned.record.jsonl").exists():
+                if done:
                     out.write(compare(o, kind, mode, done, failures))
         said = sorted({what for r in rows.rows for what in r["not_deterministic"]})
         out.write("\nWhat PyTorch said it has no deterministic way for: " + (", ".join(said) or "nothing") + ".\n\n")
