@@ -1,6 +1,7 @@
 #include "shim/process/rules.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -147,6 +148,13 @@ void say_failure(ProblemState& state, const std::string& why) noexcept {
     say("convpin: error: " + to_text(state.problem) + ": " + why + ": this convolution fails\n");
   } catch (...) {
   }
+}
+
+cudnnStatus_t fail_for_settings(const Library& library) noexcept {
+  char text[256];  // no allocation, so that it can't throw
+  std::snprintf(text, sizeof text, "convpin: %s", runtime().settings.errors.front().c_str());
+  set_last_error(text);
+  return library.bad_param();
 }
 
 void say_all_denied(ProblemState& state) noexcept {
