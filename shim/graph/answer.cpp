@@ -263,7 +263,10 @@ std::string fate_of(const Answer& answer) {  // under its lock
 void say_if_none_is_left(const Answer& answer) {  // under its lock
   const auto out = [](const Answer::Slot& s) { return s.failed || s.dropped || dropped(s); };
   if (!answer.strict || answer.state->pinned_plans.load() > 0 || !std::all_of(answer.slots.begin(), answer.slots.end(), out)) return;
-  if (const std::string why = failure_by_rule(*answer.state, fate_of(answer)); !why.empty()) say_failure(*answer.state, why);
+  if (const std::string why = failure_by_rule(*answer.state, fate_of(answer)); !why.empty()) {
+    say_failure(*answer.state, why);
+    goes_on();  // what is under way is a Destroy
+  }
 }
 
 }  // namespace

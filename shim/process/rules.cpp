@@ -160,6 +160,7 @@ cudnnStatus_t fail_for_settings(const Library& library) noexcept {
 void say_all_denied(ProblemState& state) noexcept {
   try {
     set_last_error("convpin: all that cuDNN offers is denied");
+    goes_on();  // the program is given an empty list, and makes of it what it likes
     if (state.denial_said.exchange(true)) return;
     say("convpin: warning: " + to_text(state.problem) + ": all that cuDNN's list offers is denied, so the program is given nothing of it\n");
   } catch (...) {
