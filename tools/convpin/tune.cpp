@@ -86,8 +86,7 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   const std::optional<EnergyPlan> energy = options.wants_energy() ? std::optional(options.energy_plan) : std::nullopt;
   if (!options.knobs) trial.energy = energy;  // else of the last ones
   m.candidates = try_all(bench, configs, &own, trial, stop);
-  const bool on_tensor_cores = std::ranges::count(m.candidates[0].numerical_notes, 0) > 0;
-  policy.tf32 = usage.problem.x.type != DataType::Float || options.tf32 == "yes" || (options.tf32 == "auto" && on_tensor_cores);
+  policy.tf32 = takes_tf32(options.tf32, usage.problem, &m.candidates[0]);
   m.candidates[0].framework_choice = true;
   TunePolicy by_now = policy;
   by_now.least_energy = policy.least_energy && !options.knobs;
