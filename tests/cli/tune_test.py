@@ -55,6 +55,16 @@ class Tune(command.Case):
         ranks = {c["heuristics_rank"] for c in candidates}
         self.assertLessEqual(set(range(min(10, len(listed)))), ranks)
 
+    def test_what_another_gpu_ran_says_nothing_here(self):
+        first, = (r["engine"] for r in self.record("convclient", PROBLEM) if r["type"] == "choice")
+        log = (self.folder / "run.jsonl").read_text().replace(first, "eng0")
+        for gpu, own in (("convpin stand-in (CPU)", "eng0"), ("NVIDIA A100", first)):
+            self.write("theirs.jsonl", log.replace("convpin stand-in (CPU)", gpu))
+            done = self.convpin("tune", "theirs.jsonl", "-o", f"{own}.toml", *FEW)
+            candidates, = self.measured(f"{own}.toml.jsonl")[0]
+            self.assertEqual([c["engine"] for c in candidates if c["framework_choice"]], [own])
+            self.assertEqual("not of this GPU and cuDNN" in done.stderr, own == first)
+
     def test_what_cannot_be_captured_is_launched_one_by_one(self):
         ran, = (r["engine"] for r in self.record("convclient", PROBLEM) if r["type"] == "choice")
         self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, STANDIN_FAIL_CAPTURE=ran.split("_")[0])
