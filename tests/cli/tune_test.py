@@ -102,18 +102,18 @@ class Tune(command.Case):
         self.assertEqual(done.stderr.count(" s left]"), 2)
 
     def test_ctrl_c_keeps_what_is_done(self):
-        # Larger ones, so that the second is still under way
-        self.record("convclient", *(f"x=[{n},64,28,28] w=[64,64,3,3] float nchw pad=1,1" for n in (1, 2, 4)))
+        # So many that some are left, however late the signal comes
+        self.record("convclient", *(f"x=[{n},64,28,28] w=[64,64,3,3] float nchw pad=1,1" for n in range(1, 13)))
         with subprocess.Popen([COMMAND, "tune", "run.jsonl", "-o", "pins.toml"], env=command.children.environment(), cwd=self.folder,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             said = process.stderr.readline()
-            self.assertIn("[1/3", said)
+            self.assertIn("[1/12", said)
             process.send_signal(signal.SIGINT)
             said += process.stderr.read()
             process.wait(timeout=120)
         self.assertEqual(process.returncode, 0, said)
         done = said.count(" s left]")  # more than the first where the signal came late
-        self.assertIn(f"{3 - done} problem", said)
+        self.assertIn(f"{12 - done} problem", said)
         self.assertIn("interrupted", said)
         self.assertEqual((self.folder / "pins.toml").read_text().count("[[rule]]"), done)
 
