@@ -1,7 +1,6 @@
 #include "shim/graph/adapter.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 
 #include "shim/graph/answer.hpp"
@@ -19,13 +18,6 @@ namespace {
 
 bool of_variant_pack(cudnnBackendAttributeName_t name) {
   return name >= CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS && name < CUDNN_ATTR_LAYOUT_INFO_TENSOR_UID;
-}
-
-cudnnStatus_t fail_for_settings(const Library& library) noexcept {
-  char text[256];
-  std::snprintf(text, sizeof text, "convpin: %s", runtime().settings.errors.front().c_str());
-  set_last_error(text);
-  return library.bad_param();
 }
 
 // Everything that is not routine after an execution: the first one, a failure, a count to write down. `variant_pack` null:

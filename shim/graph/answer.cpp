@@ -22,7 +22,8 @@ constexpr std::int64_t kBehindPins = 10;
 
 // A rule that names its configurations needs no list, and making one is most of what a pin costs.
 bool needs_list(ProblemState& state) {
-  return !asks(rule_of(state)) || !names_configurations(*rule_of(state)) || state.profile.load() == ProfileState::Wanted ||
+  const Rule* rule = rule_of(state);  // once: another thread may take the live rules away
+  return !asks(rule) || !names_configurations(*rule) || state.profile.load() == ProfileState::Wanted ||
          !runtime().settings.denials.empty();
 }
 
@@ -40,7 +41,8 @@ void add_pins(const Library& library, HeuristicsNode& node, Answer& answer, cudn
   const Decision decision = decide(library, state, *node.graph, graph, target_of(node), instant);
   for (const auto& config : decision.configs) answer.slots.push_back({config, Answer::Role::Pin});
   answer.pins = decision.configs.size();
-  answer.strict = !decision.configs.empty() && rule_of(state)->on_unsupported == OnUnsupported::Error;
+  const Rule* rule = rule_of(state);  // null where another thread has just taken the live rules away
+  answer.strict = !decision.configs.empty() && rule && rule->on_unsupported == OnUnsupported::Error;
   if (decision.configs.empty() && !decision.reason.empty()) answer.failure = failure_by_rule(state, decision.reason);
   std::lock_guard hold(state.lock);
   state.unsupported_reason = decision.configs.empty() ? decision.reason : std::string();
@@ -261,7 +263,10 @@ std::string fate_of(const Answer& answer) {  // under its lock
 void say_if_none_is_left(const Answer& answer) {  // under its lock
   const auto out = [](const Answer::Slot& s) { return s.failed || s.dropped || dropped(s); };
   if (!answer.strict || answer.state->pinned_plans.load() > 0 || !std::all_of(answer.slots.begin(), answer.slots.end(), out)) return;
-  if (const std::string why = failure_by_rule(*answer.state, fate_of(answer)); !why.empty()) say_failure(*answer.state, why);
+  if (const std::string why = failure_by_rule(*answer.state, fate_of(answer)); !why.empty()) {
+    say_failure(*answer.state, why);
+    goes_on();  // what is under way is a Destroy
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shim/graph/operation_names.hpp"
 #include "shim/graph/pins.hpp"
 #include "shim/hooks/reason.hpp"
 
@@ -17,17 +18,8 @@ Roles roles_of(const OperationNode& o) {
   if (o.kind == OperationNode::Kind::Pointwise)
     return {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
             CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR};
-  switch (o.operation) {
-    case Operation::Forward: break;
-    case Operation::BackwardData:
-      return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC};
-    case Operation::BackwardFilter:
-      return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC};
-  }
-  return {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC};
+  const OperationNames& names = names_of_operation(o.operation);
+  return {names.x, names.w, names.y, names.convolution};
 }
 
 // One operation's descriptors while they are put together: the first failure stays.

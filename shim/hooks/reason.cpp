@@ -14,7 +14,14 @@ namespace {
 thread_local std::string* collecting __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local char own_error[256] __attribute__((tls_model("initial-exec"))) = {};
 thread_local bool failed_by_us __attribute__((tls_model("initial-exec"))) = false;  // the call that is under way
-thread_local char* kept_error __attribute__((tls_model("initial-exec"))) = nullptr;  // cuDNN's text, taken out by keep_last_error
+
+// cuDNN's text, taken out by keep_last_error. Threads end with texts that nobody has read.
+struct KeptError {
+  char* text = nullptr;
+  void put(char* other) { std::free(std::exchange(text, other)); }
+  ~KeptError() { put(nullptr); }
+};
+thread_local KeptError kept_error;
 
 std::atomic<bool> application_has_callback{false};
 std::atomic<bool> installed{false};  // our function is cuDNN's callback: the application must not see it
@@ -122,35 +129,41 @@ cudnnStatus_t get_callback(const Library& library, unsigned* mask, void** data, 
 
 void get_last_error(const Library& library, char* message, std::size_t size) noexcept {
   library.cudnnGetLastErrorString(message, size);
-  const char* instead = kept_error ? kept_error : own_error;
+  const char* instead = kept_error.text ? kept_error.text : own_error;
   if (message && size > 0 && message[0] == '\0' && instead[0] != '\0') {
     std::strncpy(message, instead, size - 1);
     message[size - 1] = '\0';
   }
   own_error[0] = '\0';
-  std::free(std::exchange(kept_error, nullptr));
+  kept_error.put(nullptr);
 }
 
 std::optional<std::string> keep_last_error(const Library& library) noexcept {
   if (std::exchange(failed_by_us, false)) return std::nullopt;
-  char text[2048] = {};
-  if (library.cudnnGetLastErrorString) library.cudnnGetLastErrorString(text, sizeof text);
-  if (text[0] != '\0') {  // else an earlier failure's is still the last, as in cuDNN itself
-    own_error[0] = '\0';
-    std::free(std::exchange(kept_error, strdup(text)));
-  }
+  constexpr std::size_t kWhole = 32768;  // cudnn-frontend reads as much; it is a text for each frame of cuDNN's that failed
+  constexpr std::size_t kNoted = 2047;
   try {
-    return std::string(text);
+    std::string text(kWhole, '\0');
+    if (library.cudnnGetLastErrorString) library.cudnnGetLastErrorString(text.data(), text.size());
+    text.back() = '\0';
+    text.resize(std::strlen(text.data()));
+    if (!text.empty()) {  // else an earlier failure's is still the last, as in cuDNN itself
+      own_error[0] = '\0';
+      kept_error.put(strdup(text.c_str()));
+    }
+    return text.substr(0, kNoted);
   } catch (...) {
     return std::nullopt;
   }
 }
 
+void goes_on() noexcept { failed_by_us = false; }
+
 void set_last_error(std::string_view text) noexcept {
   const std::size_t length = text.copy(own_error, sizeof own_error - 1);
   own_error[length] = '\0';
   failed_by_us = true;
-  std::free(std::exchange(kept_error, nullptr));  // of an earlier failure
+  kept_error.put(nullptr);  // of an earlier failure
 }
 
 }  // namespace convpin

@@ -45,9 +45,12 @@ cudnnStatus_t set_callback(const Library&, unsigned mask, void* data, cudnnCallb
 cudnnStatus_t get_callback(const Library&, unsigned* mask, void** data, cudnnCallback_t* function) noexcept;
 void get_last_error(const Library&, char* message, std::size_t size) noexcept;
 // cuDNN's text for the program's call that has just failed on this thread. Reading it takes it out of cuDNN, so the next
-// get_last_error gives it. Nothing where we failed the call ourselves (set_last_error), and cuDNN has no part in it.
+// get_last_error gives it whole; here come its first 2047 bytes. Nothing where we failed the call ourselves (set_last_error),
+// and cuDNN has no part in it.
 std::optional<std::string> keep_last_error(const Library&) noexcept;
 // What the next get_last_error on this thread gives, where cuDNN has no text of its own: for calls that we failed.
 void set_last_error(std::string_view text) noexcept;
+// After it: the call that is under way does not fail for that, so what fails next on this thread may be cuDNN's.
+void goes_on() noexcept;
 
 }  // namespace convpin

@@ -1,7 +1,6 @@
 #include "shim/legacy/adapter.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -198,13 +197,6 @@ void after_execute(const Execution& e, ProblemState& state, int ran) {
   }
   state.seen |= 1u << ran;
   report_choice(state, choice_of(e.library, e.descriptors, state, ran, e.workspace_bytes), candidate_of(e, state, ran), e.library);
-}
-
-cudnnStatus_t fail_for_settings(const Library& library) noexcept {
-  char text[256];
-  std::snprintf(text, sizeof text, "convpin: %s", runtime().settings.errors.front().c_str());
-  set_last_error(text);
-  return library.bad_param();
 }
 
 bool known_algorithm(int algorithm) { return algorithm >= 0 && algorithm < ProblemState::kAlgorithms; }

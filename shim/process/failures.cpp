@@ -20,15 +20,9 @@ struct Kind {
   std::uint64_t times = 1;
 };
 
-struct Failures {
-  std::mutex lock;                               // guards what follows
-  std::vector<Kind> kinds;
-  std::uint64_t left_out = 0;
-};
-Failures& failures() {
-  static Failures& all = *new Failures;          // never destroyed: programs convolve in destructors
-  return all;
-}
+std::mutex lock;                                 // guards what follows
+std::vector<Kind>* kinds = nullptr;              // never destroyed: programs convolve in destructors
+std::uint64_t left_out = 0;
 
 bool is_refusal(const Library& library, cudnnStatus_t status) {
   constexpr int kNotSupported8 = 9, kArchMismatch8 = 6, kPrerequisiteMissing8 = 11;
@@ -64,35 +58,32 @@ Failure record_of(const Library& library, const FailedCall& c, const std::string
 void note_failed_call(const Library& library, const FailedCall& call, const std::string& text) {
   const bool refusal = is_refusal(library, call.status);
   device_of_process(library);                    // the log's header, which may come now, names it
-  Failures& all = failures();
   int id = 0;
   Failure made;
   {
-    std::lock_guard hold(all.lock);
-    const auto known = std::ranges::find_if(all.kinds, [&](const Kind& k) { return same_kind(k.call, call, refusal); });
-    if (known != all.kinds.end()) {
+    std::lock_guard hold(lock);
+    if (!kinds) kinds = new std::vector<Kind>;
+    const auto known = std::ranges::find_if(*kinds, [&](const Kind& k) { return same_kind(k.call, call, refusal); });
+    if (known != kinds->end()) {
       ++known->times;
       return;
     }
-    if (static_cast<std::size_t>(std::ranges::count(all.kinds, refusal, &Kind::refusal)) >= kMostKinds) {
-      ++all.left_out;
+    if (static_cast<std::size_t>(std::ranges::count(*kinds, refusal, &Kind::refusal)) >= kMostKinds) {
+      ++left_out;
       return;
     }
-    Kind& kind = all.kinds.emplace_back();
-    kind.call = call;
-    kind.refusal = refusal;
-    kind.record = made = record_of(library, call, text);
-    id = static_cast<int>(all.kinds.size());
+    made = record_of(library, call, text);
+    kinds->push_back({call, made, refusal});
+    id = static_cast<int>(kinds->size());
   }
   record(failure_record(id, made));
 }
 
 void log_failure_counts() {
   if (!runtime().log.wanted()) return;
-  Failures& all = failures();
-  std::lock_guard hold(all.lock);
-  for (std::size_t i = 0; i < all.kinds.size(); ++i) {
-    Kind& kind = all.kinds[i];
+  std::lock_guard hold(lock);
+  for (std::size_t i = 0; kinds && i < kinds->size(); ++i) {
+    Kind& kind = (*kinds)[i];
     if (kind.times == kind.record.times) continue;
     kind.record.times = kind.times;
     record(failure_record(static_cast<int>(i) + 1, kind.record));
@@ -100,18 +91,18 @@ void log_failure_counts() {
 }
 
 std::string failures_summary() {
-  Failures& all = failures();
-  std::lock_guard hold(all.lock);
+  std::lock_guard hold(lock);
   std::uint64_t calls = 0;
   const Kind* first = nullptr;
-  for (const Kind& kind : all.kinds) {
+  for (std::size_t i = 0; kinds && i < kinds->size(); ++i) {
+    const Kind& kind = (*kinds)[i];
     if (kind.refusal) continue;
     calls += kind.times;
     if (!first) first = &kind;
   }
   std::string lines;
-  if (all.left_out > 0)
-    lines = "convpin: " + std::to_string(all.left_out) + " failed cuDNN calls are of kinds that are not in the log: it holds the first " +
+  if (left_out > 0)
+    lines = "convpin: " + std::to_string(left_out) + " failed cuDNN calls are of kinds that are not in the log: it holds the first " +
             std::to_string(kMostKinds) + "\n";
   if (!first) return lines;
   const Failure& f = first->record;
@@ -123,10 +114,9 @@ std::string failures_summary() {
 }
 
 void renew_failures_in_child() noexcept {
-  Failures& all = failures();
-  new (&all.lock) std::mutex;
-  all.kinds.clear();                             // the parent's to report
-  all.left_out = 0;
+  new (&lock) std::mutex;
+  kinds = nullptr;                               // the parent's to report; another thread may have been at it, so it is left behind
+  left_out = 0;
 }
 
 }  // namespace convpin

@@ -1,6 +1,7 @@
 #include "shim/process/rules.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -149,9 +150,17 @@ void say_failure(ProblemState& state, const std::string& why) noexcept {
   }
 }
 
+cudnnStatus_t fail_for_settings(const Library& library) noexcept {
+  char text[256];  // no allocation, so that it can't throw
+  std::snprintf(text, sizeof text, "convpin: %s", runtime().settings.errors.front().c_str());
+  set_last_error(text);
+  return library.bad_param();
+}
+
 void say_all_denied(ProblemState& state) noexcept {
   try {
     set_last_error("convpin: all that cuDNN offers is denied");
+    goes_on();  // the program is given an empty list, and makes of it what it likes
     if (state.denial_said.exchange(true)) return;
     say("convpin: warning: " + to_text(state.problem) + ": all that cuDNN's list offers is denied, so the program is given nothing of it\n");
   } catch (...) {

@@ -46,6 +46,8 @@ void say_stale(const ProblemState&) noexcept;
 void say_failure(ProblemState&, const std::string& why) noexcept;
 // The same where denials leave nothing of cuDNN's own list, so that the program is given none.
 void say_all_denied(ProblemState&) noexcept;
+// What a convolution fails with where the settings have an error and CONVPIN_STRICT is set (runtime().fail).
+cudnnStatus_t fail_for_settings(const Library&) noexcept;
 
 // The largest workspace in bytes that the rule's pins may need; -1: no limit.
 std::int64_t workspace_limit_of(const Rule*);

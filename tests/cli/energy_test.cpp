@@ -39,6 +39,14 @@ TEST(Spend, FromStepToStep) {
   EXPECT_LT(spent->launches, works * 10);  // what was before the first step
 }
 
+TEST(Spend, IdlePower) {
+  Gpu gpu{.watts = 77};
+  EnergyMeter meter = gpu.meter();
+  meter.seconds = [&] { return gpu.now += 0.01; };
+  EXPECT_NEAR(idle_power_w(meter), 77, 1);
+  EXPECT_GT(gpu.now, 2);
+}
+
 TEST(Spend, WhatCannotBeMeasured) {
   Gpu gpu;
   EXPECT_FALSE(spend(gpu.meter(), 1.0, [] { return 0; }));

@@ -108,5 +108,24 @@ TEST(Generalize, ByThePolicy) {
   EXPECT_EQ(algo(policy), "eng3");
 }
 
+TEST(Generalize, LeastEnergyIsNotTheFastest) {
+  WrittenLog w;
+  for (const char* x : {"8,64,56,56", "16,64,56,56"}) {
+    w.problem(at(x));
+    for (const auto& [name, ms, mj] : {std::tuple("eng1", 1.0, 120.0), std::tuple("eng2", 1.4, 100.0), std::tuple("eng3", 1.2, 102.0)}) {
+      Candidate c = w.of(name);
+      c.time_ms = ms;
+      if (c.engine.engine != 3) c.energy_mj = mj, c.energy_sd_mj = 1;
+      w.candidate(c);
+    }
+    w.ran("eng2", 1);
+  }
+  TunePolicy policy;
+  policy.least_energy = true;
+  const auto rules = general(w, policy);
+  ASSERT_EQ(rules.size(), 1u);
+  EXPECT_EQ(rules[0].algo, std::vector<std::string>{"eng2"});  // eng3's energy was not measured
+}
+
 }  // namespace
 }  // namespace convpin::cli

@@ -69,6 +69,13 @@ class Replay(command.Case):
         self.convpin("replay", PROBLEM, "--candidate", "eng1e", status=2)
         self.assertIn("can't be checked", self.json("replay", "x=[1,16,8,8] w=[16,16,1,1] int8", status=1)[0]["reason"])
 
+    def test_what_needs_too_much_memory_takes_none_from_others(self):
+        candidates = ["--candidate", "eng41", "--candidate", "eng2"]
+        needs = {row["engine"].split("_")[0]: row["workspace_bytes"] for row in self.json("replay", PROBLEM, *candidates, *FEW)}
+        self.assertTrue(0 < needs["eng41"] < needs["eng2"], needs)
+        rows = {row["engine"].split("_")[0]: row for row in self.json("replay", PROBLEM, *candidates, *FEW, STANDIN_LARGEST_BUFFER=needs["eng2"] - 1)}
+        self.assertEqual({engine: row["status"] for engine, row in rows.items()}, {"eng41": "ok", "eng2": "no_memory"}, rows)
+
     def test_legacy_algorithms(self):
         for operation, ran in (("forward ", {0, 1, 2, 3}), ("backward_data ", {0, 1}), ("backward_filter ", {0, 1})):
             rows = self.json("replay", "--legacy", operation + PROBLEM, *FEW)

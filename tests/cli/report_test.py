@@ -45,7 +45,7 @@ class Page(html.parser.HTMLParser):
 
 class Report(command.Case):
     def profiled(self, *problems, **variables):
-        return self.record("convclient", "--repeat", "3", *problems, **({"CONV_FWD_ALGO": "DIRECT"} | variables))
+        return self.record("convclient", "--repeat", "3", *problems, **({"CONV_FWD_ALGO": "DIRECT", "CONVPIN_PROFILE": "algorithms"} | variables))
 
     def page(self, *logs):
         self.convpin("report", *(logs or ["run.jsonl"]), "-o", "report.html")

@@ -2,7 +2,8 @@
 
 Would fail when: a program's arguments, exit status or output is not its own; an option of the program is taken for ours;
 another preloaded library is lost; a configuration with an error starts the program; the log or the configuration is looked
-for where the program went instead of where it was started; --help lacks its example; the man page lacks a
+for where the program went instead of where it was started; a recording profiles unasked, or takes another log's place in
+silence; --help lacks its example; the man page lacks a
 command or is no good roff; bash does not complete.
 """
 import os
@@ -59,6 +60,33 @@ class Run(command.Case):
         log = self.record("sh", "-c", 'cd elsewhere && exec "$0" "$1"', command.children.CLIENTS / "convclient", PROBLEM,
                           options=["--config", "pins.toml"], CONVPIN_CONFIG="not-there.toml")
         self.assertEqual([(r["choice"], r["engine"]) for r in log if r["type"] == "choice"], [("set", "eng2")])
+
+    def test_a_recording_profiles_only_where_that_is_asked_for(self):
+        self.write("level.toml", 'version = 1\n[profile]\nlevel = "algorithms"\n')
+        for asked, options, variables in ((False, [], {}), (False, [], {"CONV_FWD_ALGO": "2"}), (True, [], {"CONVPIN_PROFILE": "algorithms"}),
+                                          (True, [], {"CONVPIN_PROFILE": "engines", "CONV_FWD_ALGO": "2"}), (True, ["--config", "level.toml"], {}),
+                                          (False, ["--config", "level.toml"], {"CONVPIN_PROFILE": "off"})):
+            with self.subTest(options=options, variables=variables):
+                done = self.convpin("run", "--record", "log.jsonl", *options, *command.children.command(["convclient", PROBLEM]), **variables)
+                log = command.children.read_log(self.folder / "log.jsonl")
+                (self.folder / "log.jsonl").unlink()
+                self.assertEqual(any(r["type"] == "candidate" for r in log), asked)
+                self.assertEqual(any(r["type"] == "choice" and r["choice"] == "set" for r in log), "CONV_FWD_ALGO" in variables)
+                self.assertEqual(done.stderr.count("the profile is on, as the settings ask"), asked)
+                self.assertEqual(done.stderr.count("recorded without a profile"), variables == {"CONV_FWD_ALGO": "2"})
+        # Without a recording the setting is as it is without the command.
+        self.assertIn("supported forward algorithms", self.convpin("run", *command.children.command(["convclient", PROBLEM]), CONV_FWD_ALGO="2").stderr)
+
+    def test_a_recording_says_which_log_is_not_written(self):
+        self.write("log.toml", 'version = 1\n[log]\npath = "theirs.jsonl"\n')
+        for options, variables in (([], {"CONVPIN_LOG": "theirs.jsonl"}), (["--config", "log.toml"], {}), ([], {"CONVPIN_CONFIG": "log.toml"})):
+            with self.subTest(options=options, variables=variables):
+                done = self.convpin("run", "--record", "log.jsonl", *options, *command.children.command(["convclient", PROBLEM]), **variables)
+                self.assertRegex(done.stderr, r"convpin: the log goes to '[^']*/log.jsonl' \(--record\) alone, not to '[^']*/theirs.jsonl'\n")
+                self.assertFalse((self.folder / "theirs.jsonl").exists())
+                self.assertTrue((self.folder / "log.jsonl").exists())
+        done = self.convpin("run", "--record", "log.jsonl", "true", CONVPIN_LOG="log.jsonl")
+        self.assertEqual(done.stderr.count("alone, not to"), 0)
 
     def test_a_configuration_with_an_error_starts_nothing(self):
         self.write("pins.toml", 'version = 1\n[[rule]]\nalgo = "WINOGARD"\n')

@@ -115,6 +115,26 @@ TEST(Choose, LeastEnergyBeyondTwoDeviations) {
   EXPECT_EQ(chosen({with_energy(timed(1, 1.0, {kNondeterministic}), 100, 3), with_energy(timed(2, 0.9), 60, 1)}, policy), 2);
 }
 
+TEST(Choose, WhatTheFrameworksChoiceTakesMustBeKnown) {
+  TunePolicy policy;
+  policy.least_energy = true;
+  const std::vector<Candidate> all{timed(1, 1.0), with_energy(timed(2, 0.5), 10, 1)};
+  EXPECT_EQ(chosen(all, policy), 1);
+  EXPECT_EQ(choose(all, 0, policy).reason,
+            "the framework's own choice: what it takes could not be measured, so that nothing is known to be better");
+}
+
+TEST(TakesTf32, FloatDataAloneMayNot) {
+  const auto problem = [](const char* type) { return *parse_problem("x=[1,16,8,8] w=[16,16,1,1] " + std::string(type)); };
+  const Candidate tensor_core = timed(1, 1.0, {kTensorCore}), other = timed(2, 1.0);
+  EXPECT_TRUE(takes_tf32("no", problem("half"), &other));
+  EXPECT_FALSE(takes_tf32("no", problem("float"), &tensor_core));
+  EXPECT_TRUE(takes_tf32("yes", problem("float"), &other));
+  EXPECT_TRUE(takes_tf32("auto", problem("float"), &tensor_core));
+  EXPECT_FALSE(takes_tf32("auto", problem("float"), &other));
+  EXPECT_FALSE(takes_tf32("auto", problem("float"), nullptr));
+}
+
 TEST(Choose, WithoutAYardstickAllThatQualify) {
   EXPECT_EQ(*choose({timed(1, 1.0), timed(2, 0.9)}, std::nullopt, {}).chosen, 1u);
   EXPECT_FALSE(choose({}, std::nullopt, {}).chosen);

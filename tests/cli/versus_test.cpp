@@ -46,7 +46,9 @@ TEST(Versus, TurnsThatDisagreeAreSpread) {
 TEST(Versus, WhatOnlyOneSideRuns) {
   const Side lacks = side({Json::array()});
   const Side fails_once = side({Json::array({row("eng1", 1.0)}), Json::array({row("eng1", Json(), 0, "unsupported")})});
-  for (const Side& b : {lacks, fails_once}) {
+  const Side dies_once = side({Json::array({row("eng1", 1.0)}), Json::array()});
+  EXPECT_EQ(only_row(compare(steady(1), dies_once))["reason_b"], "missing in 1 of 2 turns");
+  for (const Side& b : {lacks, fails_once, dies_once}) {
     Versus v = compare(steady(1), b);
     EXPECT_EQ(only_row(v)["verdict"], "only A");
     EXPECT_TRUE(v.convicted);

@@ -2,7 +2,7 @@
 line that does it again; the program finds cuDNN's words as without the library.
 
 Would fail when: the text that the program reads is another than without the library, is gone, or is given twice; a failure is
-missing in the log or is there for each time it happened; refusals, which are routine, are talked about; our own failures
+missing in the log or is there for each time it happened, or is missed because something of ours failed before; refusals, which are routine, are talked about; our own failures
 (on_unsupported) are called cuDNN's.
 """
 import children
@@ -34,6 +34,44 @@ create(16)
 print("before what succeeds", repr(text()))
 cudnn.cudnnBackendFinalize(tensor)
 print("not read whole", repr(text(8)), repr(text()))
+"""
+
+# A text longer than most, and one of a thread that ends without reading it.
+LONG = """
+from ctypes import *
+import threading
+cudnn = CDLL("libcudnn.so.9")
+def fail():
+    assert cudnn.cudnnBackendExecute(None, None, None) != 0
+def text():
+    buffer = create_string_buffer(40000)
+    cudnn.cudnnGetLastErrorString(buffer, c_size_t(40000))
+    return buffer.value.decode()
+fail()
+thread = threading.Thread(target=fail); thread.start(); thread.join()
+print(text())
+"""
+
+# All that cuDNN offers is denied: the query succeeds, with an empty list. What fails then is cuDNN's.
+AFTER_A_DENIAL = """
+from ctypes import *
+cudnn = CDLL("libcudnn.so.9")
+ints = lambda *values: (c_int * len(values))(*values)
+def made(create, then, *arguments):
+    it = c_void_p()
+    assert getattr(cudnn, create)(byref(it)) == 0
+    assert not then or getattr(cudnn, then)(it, *arguments) == 0
+    return it
+handle = made("cudnnCreate", "")
+x = made("cudnnCreateTensorDescriptor", "cudnnSetTensorNdDescriptor", 0, 4, ints(2, 16, 14, 14), ints(3136, 196, 14, 1))
+w = made("cudnnCreateFilterDescriptor", "cudnnSetFilterNdDescriptor", 0, 0, 4, ints(16, 16, 3, 3))
+how = made("cudnnCreateConvolutionDescriptor", "cudnnSetConvolutionNdDescriptor", 2, ints(1, 1), ints(1, 1), ints(1, 1), 1, 0)
+count, results = c_int(-1), create_string_buffer(4096)
+assert cudnn.cudnnGetConvolutionForwardAlgorithm_v7(handle, x, w, how, x, 8, byref(count), results) == 0
+print(count.value)
+tensor = c_void_p()
+assert cudnn.cudnnBackendCreateDescriptor(17, byref(tensor)) == 0
+assert cudnn.cudnnBackendFinalize(tensor) != 0
 """
 
 
@@ -70,6 +108,23 @@ class Failures(children.Case):
         child = children.execute(children.on_python(PROGRAM), self.folder, children.environment(LD_PRELOAD=children.LIBRARY, CONV_FWD_ALGO="2"))
         self.assertEqual(child.stdout, bare.stdout)
         self.assertNotIn("failed", child.stderr)
+
+    def test_a_long_text_stays_whole(self):
+        bare = children.execute(children.on_python(LONG), self.folder, children.environment(STANDIN_REASON_BYTES="30000"))
+        self.assertEqual(len(bare.stdout.strip()), 30000, bare.stderr)
+        child = self.run_logged(*children.on_python(LONG), STANDIN_REASON_BYTES="30000")
+        self.assertEqual((child.status, child.stdout), (bare.status, bare.stdout))
+        failed, = self.failures(child)
+        self.assertEqual((failed["call"], failed["times"]), ("cudnnBackendExecute", 2))
+        self.assertRegex(failed["reason"], r"^stand-in: [^.]*\.{1000,2047}$")
+
+    def test_after_a_denial(self):
+        self.write("pins.toml", "version = 1\n" + "".join(f'[[deny]]\noperation = "forward"\nalgo = {i}\n' for i in range(8)))
+        child = self.run_logged(*children.on_python(AFTER_A_DENIAL), CONVPIN_CONFIG="pins.toml")
+        self.assertEqual((child.status, child.stdout), (0, "0\n"), child.stderr)
+        self.assertIn("all that cuDNN's list offers is denied", child.stderr)
+        failed, = self.failures(child)
+        self.assertEqual((failed["call"], failed["descriptor"]), ("cudnnBackendFinalize", "TENSOR"))
 
     def test_an_execution(self):
         engine = self.preloaded("convclient", PROBLEM).of_type("choice")[0]["engine"]

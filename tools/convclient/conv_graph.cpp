@@ -1,5 +1,7 @@
 #include "tools/convclient/conv_graph.hpp"
 
+#include "shim/graph/operation_names.hpp"
+
 namespace convclient {
 
 using convpin::DataType;
@@ -53,34 +55,11 @@ Descriptor make_convolution(const Problem& p) {
   return d;
 }
 
-// The three operations have the same attributes under names of their own. x, w and y are those of the forward
-// convolution in all of them: backward_data writes dx in x's place, backward_filter dw in w's.
-struct OperationNames {
-  cudnnBackendDescriptorType_t type;
-  cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;
-};
-const OperationNames& names_of(convpin::Operation operation) {
-  static constexpr OperationNames names[] = {
-      {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-      {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
-      {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
-  return names[static_cast<std::size_t>(operation)];
-}
-
 // output = alpha * conv(the other two) + beta * output. alpha and beta are doubles where the compute type is
 // double and floats everywhere else, also for half data.
 Descriptor make_conv_operation(const Problem& p, double beta, const Descriptor& convolution,
                                const Descriptor& x, const Descriptor& w, const Descriptor& y) {
-  const OperationNames& names = names_of(p.operation);
+  const convpin::graph::OperationNames& names = convpin::graph::names_of_operation(p.operation);
   const bool in_double = p.compute == DataType::Double;
   const cudnnBackendAttributeType_t scale_type = in_double ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
   const double alpha_double = 1;

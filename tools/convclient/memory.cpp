@@ -111,6 +111,9 @@ Device::~Device() {
 Parsed<Buffer> Device::allocate(std::size_t bytes) const {
   if (bytes == 0) return Parsed<Buffer>::ok({});
   if (is_host()) {
+    const char* most = std::getenv("STANDIN_LARGEST_BUFFER");  // tests/standin/README.md
+    if (most && bytes > std::strtoull(most, nullptr, 10))
+      return Parsed<Buffer>::fail("no host memory for " + std::to_string(bytes) + " bytes (STANDIN_LARGEST_BUFFER)");
     void* data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
     if (!data) return Parsed<Buffer>::fail("no host memory for " + std::to_string(bytes) + " bytes");
     return Parsed<Buffer>::ok(Buffer(nullptr, data, bytes));

@@ -143,12 +143,8 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
   c.workspace_bytes = r.plan.workspace_bytes;
   if (workspace_limit && *c.workspace_bytes > *workspace_limit)
     return refuse(CandidateStatus::Skipped, "its workspace is over the limit of " + std::to_string(*workspace_limit) + " bytes");
-  if (const auto needed = static_cast<std::size_t>(*c.workspace_bytes); needed > workspace_.size()) {
-    workspace_ = {};  // before the new one, or both would have to fit
-    auto workspace = gpu_.memory.allocate(needed);
-    if (!workspace) return refuse(CandidateStatus::NoMemory, workspace.error);
-    workspace_ = std::move(*workspace.value);
-  }
+  if (std::string wrong = grow_workspace(static_cast<std::size_t>(*c.workspace_bytes)); !wrong.empty())
+    return refuse(CandidateStatus::NoMemory, wrong);
 
   // All bits set is a NaN: an element that nobody writes is seen.
   if (gpu_.cuda.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(output().data()), 0xff, output().size(), gpu_.memory.stream()))
@@ -162,6 +158,18 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
   if (!(*c.error <= bound))
     return refuse(CandidateStatus::Skipped, "its error of " + std::to_string(*c.error) + " is over the bound of " + std::to_string(bound));
   return r;
+}
+
+// Where so much can't be had it is what it was before: plans that are ready need that.
+std::string Bench::grow_workspace(std::size_t needed) {
+  const std::size_t before = workspace_.size();
+  if (needed <= before) return {};
+  workspace_ = {};  // before the new one, or both would have to fit
+  auto workspace = gpu_.memory.allocate(needed);
+  std::string wrong = workspace.error;
+  if (!workspace) workspace = gpu_.memory.allocate(before);
+  if (workspace) workspace_ = std::move(*workspace.value);
+  return wrong;
 }
 
 double Bench::error_of_output() {
@@ -186,6 +194,7 @@ double Bench::error_of_output() {
 
 cudnnStatus_t Bench::launch(Runnable& r) {
   const Library& library = gpu_.cudnn.library;
+  if (static_cast<std::size_t>(r.plan.workspace_bytes) > workspace_.size()) return CUDNN_STATUS_BAD_PARAM;  // it would write elsewhere
   if (!r.pack || r.workspace != workspace_.data()) {
     std::vector<std::int64_t> ids{kX, kW, kY};
     std::vector<void*> pointers{x_.data(), w_.data(), y_.data()};
@@ -210,10 +219,10 @@ const LaunchGraph* Bench::launches_of(Runnable& r, int count) {
     r.launches = {};
     const auto once = [&] { return launch(r) == CUDNN_STATUS_SUCCESS; };
     LaunchGraph made = LaunchGraph::capture(gpu_.cuda, gpu_.memory.stream(), count, once);
-    r.refuses_capture = r.candidate.host_timed = !made;
-    if (!made) return nullptr;
+    // The first launch puts it on the GPU, and is in no time.
+    r.refuses_capture = r.candidate.host_timed = !made || !made.launch(gpu_.memory.stream());
+    if (r.refuses_capture) return nullptr;
     r.launches = std::move(made);
-    if (!r.launches.launch(gpu_.memory.stream())) return nullptr;  // the first time it is put on the GPU
   }
   return &r.launches;
 }

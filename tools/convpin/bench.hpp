@@ -70,6 +70,7 @@ class Bench {
  private:
   Bench(const Gpu& gpu, const Problem& problem) : gpu_(gpu), problem_(problem) {}
   std::string fill(std::uint64_t seed);
+  std::string grow_workspace(std::size_t needed);
   cudnnStatus_t launch(Runnable&);
   const LaunchGraph* launches_of(Runnable&, int count);
   std::optional<double> time_cold_ms(Runnable&, int launches);

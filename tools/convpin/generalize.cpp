@@ -64,22 +64,15 @@ std::vector<Group> groups_of(const std::vector<Usage>& tuned, Star star) {
   return groups;
 }
 
-bool on_tensor_cores(const Candidate& c) { return std::ranges::count(c.numerical_notes, 0) > 0; }
-
 // What this candidate costs of what was chosen for the problem: 1.02. Nothing where it can't be had.
 std::optional<double> ratio(const Usage& usage, const EngineConfig& config, TunePolicy policy,
                             const std::string& tf32) {
-  const auto cost = [&](const Candidate& c) -> std::optional<double> {
-    if (policy.kind != PolicyKind::LeastMemory) return c.time_ms;
-    return c.workspace_bytes ? std::optional(static_cast<double>(*c.workspace_bytes)) : std::nullopt;
-  };
-  const LoggedCandidate *chosen = usage.chosen(), *own = usage.framework_choice();
+  const LoggedCandidate* chosen = usage.chosen();
   const auto at = std::ranges::find(usage.candidates, config, &LoggedCandidate::engine);
   if (!chosen || at == usage.candidates.end()) return std::nullopt;
-  policy.tf32 = usage.problem.x.type != DataType::Float || tf32 == "yes" ||
-                (tf32 == "auto" && own && on_tensor_cores(*own));
+  policy.tf32 = takes_tf32(tf32, usage.problem, usage.framework_choice());
   if (!choose({*at}, std::nullopt, policy).chosen) return std::nullopt;
-  const auto its = cost(*at), best = cost(*chosen);
+  const auto its = cost_of(*at, policy), best = cost_of(*chosen, policy);
   if (!its || !best) return std::nullopt;
   if (*best <= 0) return *its <= 0 ? std::optional(1.0) : std::nullopt;
   return *its / *best;

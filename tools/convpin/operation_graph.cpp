@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "shim/graph/operation_names.hpp"
 #include "shim/hooks/reason.hpp"
 
 namespace convpin::cli {
@@ -12,26 +13,6 @@ namespace {
 using graph::Descriptor;
 
 constexpr std::int64_t kAlignment = 16;  // bytes; what frameworks' allocators give at least
-
-// Where the three operations keep the same things.
-struct Names {
-  cudnnBackendDescriptorType_t type;
-  cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;
-};
-constexpr Names kNames[] = {
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
-};
 
 // Pointwise operations by how many tensors they read (cudnnPointwiseMode_t's documentation). Others are not built here.
 int arguments_of(std::int32_t mode) {
@@ -118,7 +99,7 @@ class Builder {
   }
 
   void convolve(Raw x, Raw w, Raw y) {
-    const Names& names = kNames[static_cast<std::size_t>(p_.operation)];
+    const graph::OperationNames& names = graph::names_of_operation(p_.operation);
     const bool in_double = p_.compute == DataType::Double;
     const auto scale = in_double ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
     const double doubles[] = {1, 0};

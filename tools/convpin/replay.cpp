@@ -54,7 +54,7 @@ TimingPlan timing_for(const ReplayOptions& options) {
 // What is named, or all; the heuristics' first where nothing is wanted so far.
 void add_named(const ReplayOptions& options, const Bench& bench, std::size_t version, std::vector<Wanted>& all,
                std::vector<Replayed>& rows) {
-  const auto known = bench.configurations(false);
+  const auto known = bench.configurations(0);
   const auto add = [&](const std::string& name) {
     const auto found = named(name, bench.problem(), known, version, false);
     for (const Wanted& w : found) want(all, w);
@@ -234,7 +234,7 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->allow_extra_args(false);
   app.add_flag("--all", options->all, "also every engine");
   app.add_flag("--legacy", options->legacy, "the legacy API's algorithms (cudnnConvolutionForward and its like): those named, else all");
-  app.add_flag("--energy", options->energy, "what each engine takes of energy too, by NVML's counter");
+  app.add_flag("--energy", options->energy, "what each engine takes of energy too, by NVML's counter; with warm caches");
   app.add_option("--energy-seconds", options->energy_plan.seconds, "how long each is kept running for it, at least")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -51,13 +52,36 @@ struct RunOptions {
   std::vector<std::string> config;
 };
 
+using Environment = std::function<const char*(const char*)>;
+
+// A recording is to cost next to nothing, so the profile that comes with CONV_FWD_ALGO alone is left out of it; one that was
+// asked for stays. Both are said, and so is a log that is not written.
+void say_what_recording_changes(const Settings& recording, const Environment& without_record) {
+  const Settings without = load_settings(without_record, fs::current_path());
+  if (!without.log_path.empty() && without.log_path != recording.log_path)
+    say("the log goes to " + quote(recording.log_path) + " (--record) alone, not to " + quote(without.log_path));
+  if (!recording.profiling()) return;
+  const auto names_no_algorithm = [&](const char* name) {
+    return std::string_view(name).starts_with("CONV_") ? nullptr : without_record(name);
+  };
+  if (load_settings(names_no_algorithm, fs::current_path()).profiling()) {
+    say("the profile is on, as the settings ask: each convolution's first execution takes longer, and the log has all candidates");
+    return;
+  }
+  setenv("CONVPIN_PROFILE", "off", 1);
+  say("recorded without a profile of all candidates, which takes time; CONVPIN_PROFILE=algorithms asks for it");
+}
+
 // What the program will read, read now: an error stops here and not after an hour.
 void check_settings(const RunOptions& options) {
   const std::string config = join(options.config, ":");
-  const auto environment = [&](const char* name) -> const char* {
-    if (!options.record.empty() && std::string_view(name) == "CONVPIN_LOG") return options.record.c_str();
+  const Environment without_record = [&](const char* name) -> const char* {
     if (!options.config.empty() && std::string_view(name) == "CONVPIN_CONFIG") return config.c_str();
     return std::getenv(name);
+  };
+  const auto environment = [&](const char* name) -> const char* {
+    if (!options.record.empty() && std::string_view(name) == "CONVPIN_LOG") return options.record.c_str();
+    return without_record(name);
   };
   const Settings settings = load_settings(environment, fs::current_path());
   if (!settings.errors.empty()) {
@@ -67,6 +91,7 @@ void check_settings(const RunOptions& options) {
   }
   if (settings.disable && (!options.record.empty() || !options.config.empty()))
     throw BadUse("CONVPIN_DISABLE=1 is set: nothing would be pinned or recorded");
+  if (!options.record.empty()) say_what_recording_changes(settings, without_record);
   // As the settings have it: absolute, since the program may change its folder before its first convolution.
   if (!options.config.empty()) setenv("CONVPIN_CONFIG", settings.config_files.c_str(), 1);
   if (!options.record.empty()) setenv("CONVPIN_LOG", settings.log_path.c_str(), 1);
@@ -87,7 +112,8 @@ int become(const Program& program) {
 Action declare_run(CLI::App& app, const Program& program) {
   auto options = std::make_shared<RunOptions>();
   app.add_option("--record", options->record,
-                 "write a log: what convolutions there are, how often, and what runs them; %h host, %p pid, %r rank in its name")
+                 "write a log: what convolutions there are, how often, and what runs them; %h host, %p pid, %r rank in its name. "
+                 "Without a profile of all candidates, unless the settings ask for one")
       ->type_name("FILE");
   app.add_option("--config", options->config, "TOML file with settings and rules (repeatable); comes in the place of CONVPIN_CONFIG")
       ->type_name("FILE")

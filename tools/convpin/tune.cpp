@@ -45,12 +45,19 @@ TunePolicy policy_of(const TuneOptions& options) {
   return policy;
 }
 
-// What the framework runs where nobody interferes: as the log has it, else the heuristics' first.
-EngineConfig own_choice(const Usage& usage, const std::vector<EngineConfig>& listed) {
+bool is_of(const Usage& usage, const Place& here) {
+  const Place logged = place_of(usage);
+  return logged.device == here.device && logged.cudnn_version == here.cudnn_version;
+}
+
+// What the framework runs where nobody interferes: as the log has it where it is of this GPU and cuDNN, else the heuristics' first.
+EngineConfig own_choice(const Usage& usage, const std::vector<EngineConfig>& listed, const Place& here) {
+  const EngineConfig first = listed.empty() ? EngineConfig{} : listed.front();
+  if (!is_of(usage, here)) return first;
   if (const LoggedCandidate* own = usage.framework_choice(); own && own->engine.engine >= 0) return own->engine;
   if (!usage.ran.empty() && usage.ran.front().choice.kind == ChoiceKind::LeftAlone && usage.ran.front().choice.plan.engine.engine >= 0)
     return usage.ran.front().choice.plan.engine;
-  return listed.empty() ? EngineConfig{} : listed.front();
+  return first;
 }
 
 // Each knob of the best one step up and down; cuDNN says which of them exist.
@@ -73,7 +80,7 @@ struct Measured {
 Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, TunePolicy policy, const std::function<bool()>& stop) {
   constexpr std::size_t kListed = 10;  // what a framework's own benchmark would try
   auto configs = bench.configurations(options.knobs ? std::numeric_limits<std::size_t>::max() : kListed);
-  const EngineConfig own = own_choice(usage, configs);
+  const EngineConfig own = own_choice(usage, configs, {bench.gpu().name, bench.gpu().cudnn.library.version});
   std::erase(configs, own);
   configs.insert(configs.begin(), own);
   TrialOptions trial;
@@ -86,8 +93,7 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   const std::optional<EnergyPlan> energy = options.wants_energy() ? std::optional(options.energy_plan) : std::nullopt;
   if (!options.knobs) trial.energy = energy;  // else of the last ones
   m.candidates = try_all(bench, configs, &own, trial, stop);
-  const bool on_tensor_cores = std::ranges::count(m.candidates[0].numerical_notes, 0) > 0;
-  policy.tf32 = usage.problem.x.type != DataType::Float || options.tf32 == "yes" || (options.tf32 == "auto" && on_tensor_cores);
+  policy.tf32 = takes_tf32(options.tf32, usage.problem, &m.candidates[0]);
   m.candidates[0].framework_choice = true;
   TunePolicy by_now = policy;
   by_now.least_energy = policy.least_energy && !options.knobs;
@@ -135,6 +141,8 @@ int tune(const TuneOptions& options, const std::string& output) {
   const auto cudnn = open_cudnn(options.cudnn);
   const Gpu gpu(*cudnn);
   const Place place{gpu.name, cudnn->library.version};
+  if (!std::ranges::all_of(problems, [&](const Usage& u) { return is_of(u, place); }))
+    say("the log is not of this GPU and cuDNN alone: where it is of others, the heuristics' first counts as the framework's choice");
   if (old) problems = to_refresh(*old, problems, place);
   std::optional<double> idle_w;
   if (options.wants_energy()) {
@@ -197,8 +205,7 @@ int tune(const TuneOptions& options, const std::string& output) {
   // Of a file that is refreshed, this place's part alone: the rest stands in it.
   if (old)
     std::erase_if(tuned, [&](const Usage& u) {
-      return u.gpu != place.device || version_from(u.cudnn) != place.cudnn_version ||
-             std::ranges::find(problems, u.problem, &Usage::problem) == problems.end();
+      return !is_of(u, place) || std::ranges::find(problems, u.problem, &Usage::problem) == problems.end();
     });
   auto rules = freeze(tuned, left_out);
   const auto general =
@@ -260,7 +267,8 @@ Action declare_tune(CLI::App& app, const Program&) {
                  "what takes long")
       ->check(CLI::Range(3, 10000))
       ->capture_default_str();
-  app.add_flag("--energy", o->energy, "measure energy too, of the framework's choice and the fastest; least_energy does so by itself");
+  app.add_flag("--energy", o->energy,
+               "measure energy too, of the framework's choice and the fastest, with warm caches; least_energy does so by itself");
   app.add_option("--energy-seconds", o->energy_plan.seconds, "how long each is kept running for its energy")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

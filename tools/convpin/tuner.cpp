@@ -10,6 +10,7 @@ namespace convpin::cli {
 namespace {
 
 constexpr int kRuntimeCompilation = 0;  // cudnnBackendBehaviorNote_t
+constexpr int kTensorCore = 0;          // cudnnBackendNumericalNote_t
 
 bool compiled_at_run_time(const Candidate& c) { return std::ranges::count(c.behavior_notes, kRuntimeCompilation) > 0; }
 
@@ -43,13 +44,8 @@ std::string cost_text(const Candidate& c, const TunePolicy& policy) {
   return std::to_string(c.workspace_bytes.value_or(0)) + " bytes of workspace";
 }
 
-double cost_of(const Candidate& c, const TunePolicy& policy) {
-  if (policy.least_energy) return c.energy_mj.value_or(0);
-  return policy.kind == PolicyKind::Fastest ? c.time_ms.value_or(0) : static_cast<double>(c.workspace_bytes.value_or(0));
-}
-
 std::string gain_text(const Candidate& c, const Candidate& own, const TunePolicy& policy) {
-  std::string text = cost_text(c, policy) + ", " + short_number("%.1f %%", 100 * (1 - cost_of(c, policy) / cost_of(own, policy))) +
+  std::string text = cost_text(c, policy) + ", " + short_number("%.1f %%", 100 * (1 - *cost_of(c, policy) / *cost_of(own, policy))) +
                      " less than the framework's own " + cost_text(own, policy) + " (" + to_tag(own.engine) + ")";
   if (compiled_at_run_time(c) && c.build_ms && c.time_ms && own.time_ms && *own.time_ms > *c.time_ms)
     text += "; compiled at run time in " + short_number("%.0f", *c.build_ms) + " ms, repaid after " +
@@ -67,6 +63,17 @@ std::vector<Candidate> by_energy(std::vector<Candidate> candidates) {
 }
 
 }  // namespace
+
+std::optional<double> cost_of(const Candidate& c, const TunePolicy& policy) {
+  if (policy.least_energy) return c.energy_mj;
+  if (policy.kind != PolicyKind::LeastMemory) return c.time_ms;
+  return c.workspace_bytes ? std::optional(static_cast<double>(*c.workspace_bytes)) : std::nullopt;
+}
+
+bool takes_tf32(const std::string& option, const Problem& problem, const Candidate* own) {
+  if (problem.x.type != DataType::Float || option == "yes") return true;
+  return option == "auto" && own && std::ranges::count(own->numerical_notes, kTensorCore) > 0;
+}
 
 Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, const TunePolicy& policy) {
   Rule rule;
@@ -89,6 +96,8 @@ Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, 
   const Ranking ranking = rank(policy.least_energy ? by_energy(candidates) : candidates, rule);
   const bool own_may_stay = yardstick && yardstick->status == CandidateStatus::Ok && meets(*yardstick, rule.require) &&
                             !(rule.workspace_limit && yardstick->workspace_bytes.value_or(0) > *rule.workspace_limit);
+  if (own_may_stay && !cost_of(*yardstick, policy))
+    return {own, "the framework's own choice: what it takes could not be measured, so that nothing is known to be better"};
   const auto beyond = [&](std::size_t i) {
     if (!own_may_stay) return true;
     if (policy.least_energy) return beyond_deviations(candidates[i], *yardstick);
@@ -103,9 +112,8 @@ Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, 
     return {best, own_may_stay ? gain_text(candidates[best], *yardstick, policy) : ranking.reason};
   }
   if (!own_may_stay) return {std::nullopt, ranking.reason};
-  const bool measured = policy.least_energy ? yardstick->energy_mj.has_value() : yardstick->time_ms.has_value();
   const char* spread = policy.least_energy ? "two standard deviations" : "the spread of its times";
-  return {own, (measured ? cost_text(*yardstick, policy) + "; " : std::string()) +
+  return {own, cost_text(*yardstick, policy) + "; " +
                    (ranking.best.empty() ? ranking.reason : std::string("what is better is so by less than ") + spread)};
 }
 

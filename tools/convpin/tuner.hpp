@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shim/model/policy.hpp"
+#include "shim/model/problem.hpp"
 
 namespace convpin::cli {
 
@@ -19,13 +20,19 @@ struct TunePolicy {
   double steps = 10000;                          // calls in which run-time compilation must have repaid itself
 };
 
+// What the policy wants little of: ms, mJ, or bytes of workspace. Nothing where it was not measured.
+std::optional<double> cost_of(const Candidate&, const TunePolicy&);
+// Whether the problem may run on tensor cores, by tune's option: yes, no, or auto, which is as the framework's choice does (null:
+// not known). Only float data may not.
+bool takes_tf32(const std::string& option, const Problem&, const Candidate* own);
+
 struct Tuned {
   std::optional<std::size_t> chosen;             // into the candidates; nothing where none qualifies
   // "0.0292 ms ± 0.0003, 12.1 % less than the framework's own 0.0332 ms ± 0.0004 (eng62_k2=1)", or why that stays.
   std::string reason;
 };
 // `own`: the framework's choice among the candidates. It stays where nothing beats it by min_gain and by more than both
-// spreads; by energy, by more than two standard deviations of the difference, and of those that are no further from the least
+// spreads, and where its own cost is not known; by energy, by more than two standard deviations of the difference, and of those that are no further from the least
 // than that, the fastest is taken.
 Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, const TunePolicy&);
 

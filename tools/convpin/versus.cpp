@@ -45,10 +45,12 @@ std::vector<Key> keys_of(const Side& a, const Side& b) {
 
 Found find(const Side& side, const Key& key) {
   Found found;
+  std::size_t turns = 0;
   for (const Json& turn : side.turns)
     for (const Json& row : turn) {
       if (row.at("problem") != key.problem || std::ranges::find(row.at("candidate"), Json(key.candidate)) == row.at("candidate").end())
         continue;
+      ++turns;
       found.engine = row.at("engine");
       if (row.at("status") != "ok" || !row.at("time_ms").is_number()) {
         found.reason = row.at("reason");
@@ -58,7 +60,9 @@ Found find(const Side& side, const Key& key) {
       if (row.at("time_iqr_ms").is_number()) found.iqrs.push_back(row.at("time_iqr_ms"));
       if (row.at("error").is_number()) found.errors.push_back(row.at("error"));
     }
-  // What fails in one turn of several is not what one would upgrade to.
+  // What fails in one turn of several, or takes the process with it, is not what one would upgrade to.
+  if (turns > 0 && turns < side.turns.size() && found.reason.is_null())
+    found.reason = "missing in " + std::to_string(side.turns.size() - turns) + " of " + std::to_string(side.turns.size()) + " turns";
   if (!found.reason.is_null()) found.times.clear();
   return found;
 }
