@@ -1,4 +1,4 @@
-/* The CUDA driver's functions that a program of `convpin replay --repro cpp` calls, on the host's memory: for the stand-in. */
+/* The CUDA driver's functions that a program of `convpin replay --repro` calls, on the host's memory: for the stand-in. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,14 +1,17 @@
 """`convpin replay`, on the stand-in: its times are a CPU's, and no test depends on which engine is fastest.
 
 Would fail when: something else is run than what ran most in each log, what was named, or all engines; a row does not tell
-where it comes from; a candidate's result is not compared with float64.
+where it comes from; a candidate's result is not compared with float64; the programs for a bug report don't run as they are,
+or differ in what they compute, find or say.
 """
+import ast
 import json
 import pathlib
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import unittest
 
 import command
@@ -102,32 +105,104 @@ class Replay(command.Case):
             self.assertEqual((row["api"], row["engine"], row["status"]), (api, choice["engine"], "ok"))
             self.assertEqual(row["algo"] if api == "legacy" else None, choice["algorithm"] if api == "legacy" else None)
 
+    def driver_on_host(self):
+        source = pathlib.Path(__file__).with_name("cuda_on_host.c")
+        subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", "libcuda.so.1"], cwd=self.folder, check=True)
+
+    def includes(self):
+        lines = (pathlib.Path(command.COMMAND).parent / "CMakeCache.txt").read_text().splitlines()
+        cache = dict(line.split("=", 1) for line in lines if "=" in line)
+        return ["-isystem", cache["CUDA_INCLUDE_DIR:PATH"], "-isystem", cache["CUDNN_INCLUDE_DIR:PATH"]]
+
+    def program(self, *arguments, before=children.STANDIN):
+        """A child that finds its libraries in a folder and in the test's own."""
+        environment = children.environment(LD_LIBRARY_PATH=f"{before}:{self.folder}")
+        return subprocess.run(arguments, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+
     @unittest.skipUnless(shutil.which("g++"), "no compiler here")
-    def test_a_program_for_a_bug_report(self):
-        """It compiles without a warning and runs: on the stand-in, with the driver's functions on host memory."""
-        cache = dict(line.split("=", 1) for line in (pathlib.Path(command.COMMAND).parent / "CMakeCache.txt").read_text().splitlines() if "=" in line)
-        includes = ["-isystem", cache["CUDA_INCLUDE_DIR:PATH"], "-isystem", cache["CUDNN_INCLUDE_DIR:PATH"]]
-        subprocess.run(["gcc", "-c", pathlib.Path(__file__).with_name("cuda_on_host.c"), "-o", "cuda.o"], cwd=self.folder, check=True)
+    def test_programs_for_a_bug_report(self):
+        """C++ compiles without a warning, Python is 3.8's and needs its standard library alone. Both run on the stand-in, with the
+        driver's functions on host memory, and say the same: the same data went through the same plan, or the same step failed.
+        """
+        self.driver_on_host()
+        checksums = []
         for problem, engine in ((PROBLEM, "eng2"), ("backward_data x=[2,16,14,14] w=[16,4,3,3] half nhwc dilation=2 groups=4", "eng0"),
                                 ("backward_filter x=[2,8,6,6,6] w=[8,8,3,3,3] bfloat16 ndhwc", "eng0"),
-                                ("x=[2,16,14,14] w=[16,16,3,3] double stride=2", "eng0"), (PROBLEM, "eng12"), (PROBLEM, "eng38_k2=999")):
+                                ("x=[2,16,14,14] w=[16,16,3,3] double stride=2", "eng0"),
+                                ("x=[1,8,360,360] w=[4,8,1,1] float nchw", "eng0"),  # more elements than the data's period
+                                (PROBLEM + " fused=add,relu", "eng0"), (PROBLEM + " fused=add,add,relu", "eng0"),
+                                (PROBLEM, "eng12"), (PROBLEM, "eng38_k2=999")):
             with self.subTest(problem=problem, engine=engine):
-                program = self.convpin("replay", "--repro", "cpp", problem, "--candidate", engine).stdout
-                self.write("repro.cpp", program)
-                done = subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", *includes, "repro.cpp", "cuda.o",
-                                       children.STANDIN + "/libcudnn.so.9", "-o", "repro"], cwd=self.folder, capture_output=True, text=True)
-                self.assertEqual(done.returncode, 0, done.stderr + program)
-                done = subprocess.run(["./repro"], cwd=self.folder, env=children.environment(), capture_output=True, text=True, timeout=120)
-                replayed, = self.json("replay", problem, "--candidate", engine, *FEW, status=None)
-                self.assertEqual(done.returncode, int(replayed["status"] != "ok"), done.stdout + done.stderr + str(replayed))
-                if replayed["status"] == "ok":
-                    self.assertRegex(done.stdout, rf"cuDNN \d+ on the host\nworkspace: {replayed['workspace_bytes']} bytes\n"
-                                                  r"checksum: [0-9a-f]{16}, first NaN: -1 \(none\)\ntime: .* ms\n")
+                of = [problem, "--candidate", engine]
+                cpp, python = (self.convpin("replay", "--repro", language, *of).stdout for language in ("cpp", "python"))
+                self.write("repro.cpp", cpp)
+                built = self.program("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", *self.includes(), "repro.cpp", "libcuda.so.1",
+                                     children.STANDIN + "/libcudnn.so.9", "-o", "repro")
+                self.assertEqual(built.returncode, 0, built.stderr + cpp)
+                done = self.program("./repro")
+                replayed, = self.json("replay", *of, *FEW, status=None)
+                unchecked = "can't be checked" in str(replayed["reason"])  # by replay, which then doesn't run it
+                fails = replayed["status"] != "ok" and not unchecked
+                self.assertEqual(done.returncode, int(fails), done.stdout + done.stderr + str(replayed))
+                if done.returncode == 0:
+                    workspace = r"\d+" if unchecked else replayed["workspace_bytes"]
+                    self.assertRegex(done.stdout, rf"^cuDNN \d+ on the host\nworkspace: {workspace} bytes\n"
+                                                  r"checksum: [0-9a-f]{8}, first NaN: -1 \(none\)\ntime: .* ms\n$")
+                    checksums.append(done.stdout.splitlines()[2])
                 else:
-                    self.assertRegex(done.stdout, r"(finalize|set) .*: CUDNN_STATUS_\w+: ")
-        for wrong in (["--candidate", "DIRECT"], [], ["--candidate", "eng1", "--candidate", "eng2"]):
-            self.convpin("replay", "--repro", "cpp", PROBLEM, *wrong, status=2)
-        self.convpin("replay", "--repro", "cpp", PROBLEM + " fused=add,relu", "--candidate", "eng1", status=2)
+                    self.assertRegex(done.stdout, r"\n(finalize|set) .*: CUDNN_STATUS_\w+: ")
+                self.write("repro.py", python)
+                ast.parse(python, feature_version=(3, 8))
+                same = self.program(sys.executable, "-S", "-W", "error", "repro.py")
+                self.assertEqual((same.returncode, same.stdout, same.stderr), (done.returncode, done.stdout, ""))
+        self.assertEqual((len(checksums), len(set(checksums))), (7, 7), checksums)  # what was computed is in the checksum
+
+    @unittest.skipUnless(shutil.which("g++"), "no compiler here")
+    def test_a_programs_first_nan(self):
+        """Where the data's -1 is made a NaN in w: in channels last, the first output channel whose filter has one."""
+        seed, found = 2, []
+        for i in range(32):
+            seed = (seed * 1664525 + 1013904223) % 2**32
+            if (seed >> 16) % 5 == 0:
+                found.append(i // 2)
+        self.driver_on_host()
+        for language, line in (("cpp", "w_data = filled(64, 2, {0xbc00,"), ("python", 'w_data = filled(32, "H", [0xbc00,')):
+            text = self.convpin("replay", "--repro", language, "x=[1,2,5,7] w=[16,2,1,1] half nhwc", "--candidate", "eng0").stdout
+            self.assertIn(line, text)
+            self.write("repro." + language, text.replace(line, line.replace("0xbc00", "0x7e00")))
+        compiled = self.program("g++", "-std=c++17", *self.includes(), "repro.cpp", "libcuda.so.1",
+                                children.STANDIN + "/libcudnn.so.9", "-o", "repro")
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        cpp, python = self.program("./repro"), self.program(sys.executable, "-S", "repro.python")
+        self.assertRegex(cpp.stdout, rf"checksum: [0-9a-f]{{8}}, first NaN: {found[0]}\n")
+        self.assertGreater(found[0], 0)
+        self.assertEqual(python.stdout, cpp.stdout)
+
+    @unittest.skipUnless(shutil.which("gcc"), "no compiler here")
+    def test_where_the_python_program_finds_cudnn(self):
+        """By its argument, by the loader, else in NVIDIA's wheel; else it says what to do."""
+        self.write("repro.py", self.convpin("replay", "--repro", "python", PROBLEM, "--candidate", "eng2").stdout)
+        self.driver_on_host()
+        self.write("libcudnn.so.9", "")  # what the loader finds can't be loaded
+        python = [sys.executable, "-S", "repro.py"]
+        done = self.program(*python, before=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"libcudnn\.so\.9.*; its path may be the argument")
+        named = self.program(*python, children.STANDIN + "/libcudnn.so.9", before=self.folder)
+        self.assertEqual(named.returncode, 0, named.stderr)
+        shutil.copytree(children.STANDIN, self.folder / "nvidia" / "cudnn" / "lib")
+        self.assertEqual(self.program(*python, before=self.folder).stdout, named.stdout)
+
+    def test_programs_that_are_refused(self):
+        for language in ("cpp", "python"):
+            for wrong in (["--candidate", "DIRECT"], [], ["--candidate", "eng1", "--candidate", "eng2"]):
+                self.convpin("replay", "--repro", language, PROBLEM, *wrong, status=2)
+            for problem, why in (("x=[1,16,8,8] w=[16,16,1,1] int8", "no data of type int8"), (PROBLEM + " fused=gen_stats", "gen_stats"),
+                                 (PROBLEM + " fused=pre.relu", "pre.relu")):
+                done = self.convpin("replay", "--repro", language, problem, "--candidate", "eng1", status=2)
+                self.assertIn(why, done.stderr)
+                self.assertEqual(done.stdout, "")
+        self.convpin("replay", "--repro", "fortran", PROBLEM, "--candidate", "eng1", status=2)
 
     def two_cudnns(self):
         """Two folders: the stand-in as an H200, and as a GPU of sm_80, which has other engines."""

@@ -24,7 +24,8 @@ constexpr Command kCommands[] = {
     {"replay", "runs a problem with any candidate; prints time and error",
      "convpin replay \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\" --candidate eng38 --candidate 7\n"
      "convpin replay --log run.jsonl --log pins.toml.jsonl\n"
-     "convpin replay --log run.jsonl --cudnn /opt/cudnn-9.19 --cudnn /opt/cudnn-9.22",
+     "convpin replay --log run.jsonl --cudnn /opt/cudnn-9.19 --cudnn /opt/cudnn-9.22\n"
+     "convpin replay \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\" --candidate eng38_k2=1 --repro python > repro.py",
      declare_replay},
     {"bisect", "finds the rules of a pin file that make a command fail",
      "convpin bisect --config pins.toml -o good.toml -- ./train_and_check.sh", declare_bisect, true},

@@ -14,18 +14,6 @@ using graph::Descriptor;
 
 constexpr std::int64_t kAlignment = 16;  // bytes; what frameworks' allocators give at least
 
-// Pointwise operations by how many tensors they read (cudnnPointwiseMode_t's documentation). Others are not built here.
-int arguments_of(std::int32_t mode) {
-  static constexpr std::int32_t one[] = {CUDNN_POINTWISE_SQRT,         CUDNN_POINTWISE_RELU_FWD,  CUDNN_POINTWISE_TANH_FWD,
-                                         CUDNN_POINTWISE_SIGMOID_FWD,  CUDNN_POINTWISE_ELU_FWD,   CUDNN_POINTWISE_GELU_FWD,
-                                         CUDNN_POINTWISE_SOFTPLUS_FWD, CUDNN_POINTWISE_SWISH_FWD, CUDNN_POINTWISE_GELU_APPROX_TANH_FWD,
-                                         CUDNN_POINTWISE_EXP,          CUDNN_POINTWISE_ABS,       CUDNN_POINTWISE_NEG,
-                                         CUDNN_POINTWISE_IDENTITY,     CUDNN_POINTWISE_ERF};
-  static constexpr std::int32_t two[] = {CUDNN_POINTWISE_ADD, CUDNN_POINTWISE_MUL, CUDNN_POINTWISE_MIN,       CUDNN_POINTWISE_MAX,
-                                         CUDNN_POINTWISE_SUB, CUDNN_POINTWISE_DIV, CUDNN_POINTWISE_ADD_SQUARE};
-  return std::ranges::count(one, mode) ? 1 : std::ranges::count(two, mode) ? 2 : 0;
-}
-
 class Builder {
  public:
   Builder(const Library& library, const Problem& p) : library_(library), p_(p) {}
@@ -116,19 +104,6 @@ class Builder {
     operations_.push_back(keep(std::move(d)));
   }
 
-  // What stands beside the values in the last add is a bias.
-  Tensor operand(std::size_t at) {
-    const auto behind = std::span(p_.fused).subspan(at + 1, static_cast<std::size_t>(p_.fused_count) - at - 1);
-    Tensor t = written(p_);
-    if (p_.fused[at] == CUDNN_POINTWISE_ADD && std::ranges::count(behind, static_cast<std::int32_t>(CUDNN_POINTWISE_ADD)) == 0) {
-      const Layout layout = layout_of(t) == Layout::ChannelsLast ? Layout::ChannelsLast : Layout::ChannelsFirst;
-      for (int i = 0; i < t.rank; ++i)
-        if (i != 1) t.dims[static_cast<std::size_t>(i)] = 1;
-      set_packed_strides(t, layout);
-    }
-    return t;
-  }
-
   void fuse(std::size_t at, Raw in, Raw result) {
     const auto mode = static_cast<cudnnPointwiseMode_t>(p_.fused[at]);
     Descriptor pointwise(library_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
@@ -137,7 +112,7 @@ class Builder {
     const Raw description = keep(std::move(pointwise));
     Raw second = nullptr;
     if (arguments_of(p_.fused[at]) == 2) {
-      out_.operands.push_back(operand(at));
+      out_.operands.push_back(operand_of(p_, at));
       second = tensor(out_.operands.back(), kFirstOperand + static_cast<std::int64_t>(out_.operands.size()) - 1);
     }
     Descriptor d(library_, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
@@ -175,6 +150,29 @@ class Builder {
 };
 
 }  // namespace
+
+int arguments_of(std::int32_t mode) {
+  static constexpr std::int32_t one[] = {CUDNN_POINTWISE_SQRT,         CUDNN_POINTWISE_RELU_FWD,  CUDNN_POINTWISE_TANH_FWD,
+                                         CUDNN_POINTWISE_SIGMOID_FWD,  CUDNN_POINTWISE_ELU_FWD,   CUDNN_POINTWISE_GELU_FWD,
+                                         CUDNN_POINTWISE_SOFTPLUS_FWD, CUDNN_POINTWISE_SWISH_FWD, CUDNN_POINTWISE_GELU_APPROX_TANH_FWD,
+                                         CUDNN_POINTWISE_EXP,          CUDNN_POINTWISE_ABS,       CUDNN_POINTWISE_NEG,
+                                         CUDNN_POINTWISE_IDENTITY,     CUDNN_POINTWISE_ERF};
+  static constexpr std::int32_t two[] = {CUDNN_POINTWISE_ADD, CUDNN_POINTWISE_MUL, CUDNN_POINTWISE_MIN,       CUDNN_POINTWISE_MAX,
+                                         CUDNN_POINTWISE_SUB, CUDNN_POINTWISE_DIV, CUDNN_POINTWISE_ADD_SQUARE};
+  return std::ranges::count(one, mode) ? 1 : std::ranges::count(two, mode) ? 2 : 0;
+}
+
+Tensor operand_of(const Problem& problem, std::size_t at) {
+  const auto behind = std::span(problem.fused).subspan(at + 1, static_cast<std::size_t>(problem.fused_count) - at - 1);
+  Tensor t = written(problem);
+  if (problem.fused[at] == CUDNN_POINTWISE_ADD && std::ranges::count(behind, static_cast<std::int32_t>(CUDNN_POINTWISE_ADD)) == 0) {
+    const Layout layout = layout_of(t) == Layout::ChannelsLast ? Layout::ChannelsLast : Layout::ChannelsFirst;
+    for (int i = 0; i < t.rank; ++i)
+      if (i != 1) t.dims[static_cast<std::size_t>(i)] = 1;
+    set_packed_strides(t, layout);
+  }
+  return t;
+}
 
 OperationGraph build_graph(const Library& library, const Problem& problem, const graph::Target& target) {
   return Builder(library, problem).build(target);

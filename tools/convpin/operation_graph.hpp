@@ -20,8 +20,13 @@ struct OperationGraph {
   std::string reason;                            // where it can't be built
 };
 
-// With a handle where the device has one. Fused operations of one or two arguments are built in their order; the text does
-// not say the shape of a second argument, so the last `add` takes a bias [1,K,1,1] and any other a tensor like y.
+// How many tensors a fused operation reads (cudnnPointwiseMode_t's documentation): 1 or 2; 0 for those not built here.
+int arguments_of(std::int32_t mode);
+// The second argument of the fused operation `at`. The text does not say its shape: what stands beside the values in the
+// last `add` is a bias [1,K,1,1], any other a tensor like the output.
+Tensor operand_of(const Problem&, std::size_t at);
+
+// With a handle where the device has one. Fused operations of one or two arguments are built in their order.
 OperationGraph build_graph(const Library&, const Problem&, const graph::Target&);
 
 }  // namespace convpin::cli

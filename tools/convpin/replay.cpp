@@ -164,7 +164,7 @@ int print_repro(const ReplayOptions& options, const std::vector<NamedLog>& logs,
   }
   if (options.legacy || wanted.size() != 1 || wanted[0].is_legacy())
     throw BadUse("--repro: one --candidate, an engine with its knobs as replay's table or a log names it (eng38_k2=1)");
-  const auto program = repro_cpp(problems[0], wanted[0].engine);
+  const auto program = (options.repro == "python" ? repro_python : repro_cpp)(problems[0], wanted[0].engine);
   if (!program) throw BadUse(program.error);
   print(*program);
   return kYes;
@@ -253,8 +253,9 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_option("--alternations", options->alternations, "turns of each of two cuDNNs")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--repro", options->repro, "prints a stand-alone program for a bug report instead: of one problem with one engine")
-      ->check(CLI::IsMember({"cpp"}))
+  app.add_option("--repro", options->repro,
+                 "prints a stand-alone program for a bug report instead, in cpp or python: of one problem with one engine")
+      ->check(CLI::IsMember({"cpp", "python"}))
       ->type_name("LANGUAGE");
   app.add_flag("--json", options->json, "as JSON");
   return [options, letters] { return replay(*options, *letters); };

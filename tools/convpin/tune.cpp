@@ -71,13 +71,24 @@ std::vector<EngineConfig> neighbours(const EngineConfig& best) {
   return all;
 }
 
+// Where --tf32 is auto: a program that let float data run on tensor cores by itself, in any of its convolutions, lets all of them.
+std::string tf32_of(const TuneOptions& options, const std::vector<Usage>& usages) {
+  const bool seen = std::ranges::any_of(usages, [](const Usage& usage) {
+    return usage.problem.x.type == DataType::Float && std::ranges::any_of(usage.ran, [&](const Ran& ran) {
+             return ran.choice.kind == ChoiceKind::LeftAlone && takes_tf32("auto", usage.problem, &ran.choice.plan);
+           });
+  });
+  return options.tf32 == "auto" && seen ? "yes" : options.tf32;
+}
+
 struct Measured {
   std::vector<Candidate> candidates;
   Tuned tuned;
   std::string disturbed;  // what was wrong with the GPU's clocks
 };
 
-Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, TunePolicy policy, const std::function<bool()>& stop) {
+Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, const std::string& tf32, TunePolicy policy,
+                  const std::function<bool()>& stop) {
   constexpr std::size_t kListed = 10;  // what a framework's own benchmark would try
   auto configs = bench.configurations(options.knobs ? std::numeric_limits<std::size_t>::max() : kListed);
   const EngineConfig own = own_choice(usage, configs, {bench.gpu().name, bench.gpu().cudnn.library.version});
@@ -93,7 +104,7 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   const std::optional<EnergyPlan> energy = options.wants_energy() ? std::optional(options.energy_plan) : std::nullopt;
   if (!options.knobs) trial.energy = energy;  // else of the last ones
   m.candidates = try_all(bench, configs, &own, trial, stop);
-  policy.tf32 = takes_tf32(options.tf32, usage.problem, &m.candidates[0]);
+  policy.tf32 = takes_tf32(tf32, usage.problem, &m.candidates[0]);
   m.candidates[0].framework_choice = true;
   TunePolicy by_now = policy;
   by_now.least_energy = policy.least_energy && !options.knobs;
@@ -129,6 +140,7 @@ int tune(const TuneOptions& options, const std::string& output) {
   std::vector<Usage> usages = usages_of(log);
   std::erase_if(usages, [](const Usage& u) { return u.api == "legacy"; });
   sort_by_weight(usages);
+  const std::string tf32 = tf32_of(options, usages);
   std::vector<Usage> problems;  // of several GPUs in the log, each once
   for (Usage& usage : usages)
     if (std::ranges::find(problems, usage.problem, &Usage::problem) == problems.end()) problems.push_back(std::move(usage));
@@ -174,7 +186,7 @@ int tune(const TuneOptions& options, const std::string& output) {
       say("left out: " + problems[i].text + ": " + bench.error);
       continue;
     }
-    const Measured m = tune_one(problems[i], **bench, options, policy, stop);
+    const Measured m = tune_one(problems[i], **bench, options, tf32, policy, stop);
     if (stop()) {  // half measured is not measured
       ++left;
       continue;
@@ -209,7 +221,7 @@ int tune(const TuneOptions& options, const std::string& output) {
     });
   auto rules = freeze(tuned, left_out);
   const auto general =
-      options.generalize ? generalize(tuned, policy, options.tf32) : std::vector<FrozenRule>();
+      options.generalize ? generalize(tuned, policy, tf32) : std::vector<FrozenRule>();
   if (options.generalize)
     say(std::to_string(general.size()) + " rules for other batch or image sizes" +
         (general.empty() ? ": no engine is within 3 % of the best over several" : ""));
@@ -248,7 +260,7 @@ Action declare_tune(CLI::App& app, const Program&) {
   app.add_option("--budget", o->budget, "time for all of it, e.g. \"10 min\"")->capture_default_str();
   app.add_option("--workspace-limit", o->workspace_limit, "e.g. \"64 MiB\"; without it: none");
   app.add_flag("--deterministic", o->deterministic, "only what gives the same result every time");
-  app.add_option("--tf32", o->tf32, "float data on tensor cores: yes, no, or auto (as the framework's choice)")
+  app.add_option("--tf32", o->tf32, "float data on tensor cores: yes, no, or auto: yes where the program did so by itself in any convolution of the log")
       ->check(CLI::IsMember({"yes", "no", "auto"}))
       ->capture_default_str();
   app.add_option(
