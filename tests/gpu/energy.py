@@ -68,9 +68,10 @@ def layer_rows(o, kind, layer):
         head = f"| {layer} | {kind} | {algorithm} {name} | "
         if of:
             energies = [r["energy_mj"] for r in of]
-            spread_mj = f"{statistics.stdev(energies):.3f}" if len(of) > 1 else "–"
+            within = [r["energy_sd_mj"] for r in of if r["energy_sd_mj"]]
+            spread_mj, within_mj = f"{statistics.stdev(energies):.3f}" if len(of) > 1 else "–", f"{statistics.mean(within):.3f}" if within else "–"
             lines.append(head + f"{of[0]['engine']} | {statistics.mean(r['time_ms'] for r in of):.4f} | {statistics.mean(energies):.3f} | {spread_mj} | "
-                                f"{statistics.mean(r['energy_sd_mj'] or 0 for r in of):.3f} | {statistics.mean(r['power_w'] for r in of):.0f} | {len(of)} |\n")
+                                f"{within_mj} | {statistics.mean(r['power_w'] for r in of):.0f} | {len(of)} |\n")
         elif algorithm in refused or done:
             lines.append(head + f"{refused.get(algorithm) or 'not supported'} | | | | | | |\n")
     return lines, len(done)

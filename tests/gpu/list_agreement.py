@@ -1,15 +1,18 @@
 """`convpin list` without a GPU, by cuDNN's description of one, against what the GPU itself says, for 100 problems.
 
     python3 list_agreement.py --out list_agreement.md
+    python3 list_agreement.py --tuned a.toml.jsonl b.toml.jsonl --cudnn DIR      (needs no GPU: the logs have its answers)
 
 The same 100 every time: of DeepBench's and ResNet-50's convolutions, and of rarer kinds. For the list by description the GPU is
-hidden. It fails where the two contradict each other on an engine: `unknown` without the GPU is no contradiction.
+hidden. With --tuned the problems are those of logs of `convpin tune`, which builds every engine's plan on the GPU and runs it.
+It fails where the two contradict each other on an engine: `unknown` without the GPU is no contradiction.
 """
 import collections
 import csv
 import json
 import pathlib
 
+import runs
 import spread
 from spread import say
 
@@ -51,7 +54,7 @@ def listed(o, name, texts, *more, **where):
         if not file.exists():
             if spread.left(o) < 30:
                 break
-            status, out, err, seconds = spread.convpin("list", *texts[i:i + CHUNK], "--json", "--cudnn", spread.cudnn_folder(), *more,
+            status, out, err, seconds = spread.convpin("list", *texts[i:i + CHUNK], "--json", "--cudnn", o.cudnn or spread.cudnn_folder(), *more,
                                                        timeout=spread.left(o), **where)
             if status not in (0, 1):   # 1: one of them is supported by nothing
                 raise RuntimeError(f"convpin list: exit {status}: {err[-1500:]}")
@@ -62,11 +65,28 @@ def listed(o, name, texts, *more, **where):
     return found
 
 
+def tried(logs):
+    """{problem: {engine: row}}, as listed() has it, of what tunings built and ran."""
+    found = collections.defaultdict(dict)
+    for log in logs:
+        for r in runs.read_log(log):
+            if r["type"] != "candidate":
+                continue
+            engine, says = r["engine"].split("_")[0], "no" if r["status"] == "unsupported" else "yes"
+            row = found[r["problem"]].setdefault(engine, {"supported": says, "reason": r["reason"], "heuristics_rank": r.get("heuristics_rank")})
+            if says == "yes":   # one of its configurations is enough
+                row["supported"] = says
+            if r.get("heuristics_rank") is not None and (row["heuristics_rank"] is None or r["heuristics_rank"] < row["heuristics_rank"]):
+                row["heuristics_rank"] = r["heuristics_rank"]
+    return dict(found)
+
+
 def main():
-    o = spread.options(__doc__, "list_agreement")
-    texts = problems()
-    assert len(texts) == 100
-    gpu = listed(o, "gpu", texts)
+    o = spread.options(__doc__, "list_agreement", tuned=[], cudnn="")
+    gpu = tried(o.tuned)
+    texts = list(gpu) or problems()
+    assert o.tuned or len(texts) == 100
+    gpu = gpu or listed(o, "gpu", texts)
     described = listed(o, "description", texts, "--device", DESCRIPTION, env={"CUDA_VISIBLE_DEVICES": "-1"})
     both = [p for p in gpu if p in described]
     counts, unknown, contradictions, failures = collections.defaultdict(collections.Counter), collections.Counter(), [], []
@@ -80,17 +100,20 @@ def main():
                 unknown[operation, engine, here["supported"]] += 1
             if word == "contradiction":
                 contradictions.append((problem, engine, here, there))
-        firsts = [min((r["heuristics_rank"], r["engine"]) for r in side[problem].values() if r.get("heuristics_rank") is not None)
+        firsts = [min((r["heuristics_rank"], engine) for engine, r in side[problem].items() if r.get("heuristics_rank") is not None)
                   if any(r.get("heuristics_rank") is not None for r in side[problem].values()) else None for side in (gpu, described)]
-        counts[operation]["first"] += firsts[0] == firsts[1]
+        if firsts[0] and described[problem].get(firsts[0][1], {}).get("supported") != "unknown":
+            counts[operation]["judged"] += 1
+            counts[operation]["first"] += firsts[0] == firsts[1]
     with open(o.out, "w") as out:
-        out.write(f"Measured {spread.version_line()}; `convpin list` on the GPU, and with `--device {DESCRIPTION}` and no GPU to be seen; {len(both)} problems.\n\n")
+        where = f"what {len(o.tuned)} tunings built and ran on the GPU that they name" if o.tuned else f"Measured {spread.version_line()}; `convpin list` on the GPU"
+        out.write(f"{where}, and `convpin list` with `--device {DESCRIPTION}` and no GPU to be seen; {len(both)} problems.\n\n")
         out.write("| operation | problems | engines said to be supported by both | refused by both | unknown without the GPU: supported there | refused there | "
-                  "contradictions | heuristics' first the same |\n|" + " --- |" * 8 + "\n")
+                  "contradictions | heuristics' first the same, where it can be judged |\n|" + " --- |" * 8 + "\n")
         for operation in OPERATIONS:
             c, number = counts[operation], sum(p.startswith(operation + " ") for p in both)
             out.write(f"| {operation} | {number} | {c['same', 'yes']} | {c['same', 'no']} | {c['unknown', 'yes']} | {c['unknown', 'no']} | "
-                      f"{c['contradiction', 'yes'] + c['contradiction', 'no']} | {c['first']} |\n")
+                      f"{c['contradiction', 'yes'] + c['contradiction', 'no']} | {c['first']} of {c['judged']} |\n")
         for operation in OPERATIONS:
             of = collections.defaultdict(dict)
             for (op, engine, says), n in unknown.items():
@@ -100,7 +123,7 @@ def main():
                                                                      sorted(of, key=lambda e: int(e[3:]))) or "none") + "\n")
         for problem, engine, here, there in contradictions:
             failures.append(f"{problem}: {engine}: the GPU says {here['supported']} ({here.get('reason')}), the description {there['supported']} ({there.get('reason')})")
-    undone = [f"{100 - len(both)} problems"] if len(both) < 100 else []
+    undone = [f"{len(texts) - len(both)} problems"] if len(both) < len(texts) else []
     return spread.footer(o, failures, undone)
 
 

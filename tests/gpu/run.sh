@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU and a PyTorch with CUDA: tests/gpu/run.sh [FOLDER] [STEP...]. The results are tables in FOLDER
-# (build/gpu); results.md holds them all. Without steps all run but those that take long: starts, six, deepbench and energy, which
+# (build/gpu); results.md holds them all. Without steps all run but those that take long: starts, same_starts, deepbench and energy, which
 # keep what they have measured below FOLDER and go on from there. CONVPIN_LIBRARY: the library under test
 # (build/release/libconvpin.so); CONVPIN: the command (beside it); CONVPIN_GPUS: how many GPUs the long ones may use (1);
 # CONVPIN_BUDGET: seconds that each of them may take (540).
@@ -12,7 +12,7 @@ mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 export CONVPIN_LIBRARY=${CONVPIN_LIBRARY:-$(cd "$here/../.." && pwd)/build/release/libconvpin.so}
 export CONVPIN=${CONVPIN:-$(dirname "$CONVPIN_LIBRARY")/convpin}
-long=(starts six deepbench energy)
+long=(starts same_starts deepbench energy)
 short=(cases matrix legacy_graph callers errors per_layer convtests repin resnet50 overhead list)
 steps=("${short[@]}" "${long[@]}")
 wanted=" ${*:-${short[*]}} "

@@ -27,6 +27,7 @@ struct Options {
   std::string device_json;  // the text of a device's properties: plans only, nothing runs
   bool check = false;       // compare with a float64 reference
   bool time = false;        // print the median time of the executions
+  bool in_a_row = false;    // with `time`: not each, but all after one more, so that the host's time is not in it; their mean
   bool json = false;        // print the plan as its own JSON text
 };
 

@@ -70,12 +70,24 @@ std::string Workload::reset_output() const {
 std::string Workload::run(const std::string& call, const std::function<cudnnStatus_t()>& launch,
                           const Options& options, Outcome& outcome) const {
   std::vector<double> times;
-  for (int i = 0; i < options.repeat; ++i) {
+  cudnnStatus_t last = CUDNN_STATUS_SUCCESS;
+  const auto once = [&] { return (last = launch()) == CUDNN_STATUS_SUCCESS; };
+  if (options.in_a_row) {
+    if (!once()) return failure(call, last);
+    const auto all = device_->time_ms([&] {
+      for (int i = 0; i < options.repeat; ++i)
+        if (!once()) return false;
+      return true;
+    });
+    if (last != CUDNN_STATUS_SUCCESS) return failure(call, last);
+    if (!all) return call + ": the GPU reported an error";
+    times.push_back(*all / options.repeat);
+  }
+  for (int i = 0; i < options.repeat && !options.in_a_row; ++i) {
     if (i == 0 || options.beta != 0)
       if (std::string error = reset_output(); !error.empty()) return error;
-    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-    auto time = device_->time_ms([&] { return (status = launch()) == CUDNN_STATUS_SUCCESS; });
-    if (status != CUDNN_STATUS_SUCCESS) return failure(call, status);
+    const auto time = device_->time_ms(once);
+    if (last != CUDNN_STATUS_SUCCESS) return failure(call, last);
     if (!time) return call + ": the GPU reported an error";
     times.push_back(*time);
   }

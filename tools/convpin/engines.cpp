@@ -1,6 +1,7 @@
 #include "tools/convpin/engines.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "shim/hooks/reason.hpp"
 #include "tools/convpin/operation_graph.hpp"
@@ -45,14 +46,14 @@ Candidate judge(const Library& library, const OperationGraph& g, const graph::Ta
   return c;
 }
 
-// Engines that cuDNN refuses wherever there is no GPU, also where they run with one, and without a word why: FFT and the
-// non-fused Winograd, and forward 58 (forward: measured on an H200 with cuDNN 9.19, shapes of 3x3; backward data 63 and
-// backward filter 62 are refused alike here, and held to be its counterparts).
+// Engines of plain graphs that cuDNN refuses wherever there is no GPU, also where they run with one, and without a word why:
+// FFT and the non-fused Winograd, and these (303 problems on an H200 with cuDNN 9.19: tests/gpu/results/list_agreement.md).
 bool refused_without_a_gpu(const Candidate& c) {
-  static constexpr int kOthers[] = {58, 63, 62};  // by operation
+  static constexpr std::pair<Operation, int> kOthers[] = {
+      {Operation::Forward, 58}, {Operation::BackwardData, 63}, {Operation::BackwardFilter, 62}, {Operation::BackwardFilter, 4}};
   const std::string name = algorithm_name(c.operation, c.algorithm);
   return name.starts_with("FFT") || name == "WINOGRAD_NONFUSED" ||
-         (c.algorithm >= 0 && c.engine.engine == kOthers[static_cast<std::size_t>(c.operation)]);
+         std::ranges::count(kOthers, std::pair(c.operation, c.engine.engine)) > 0;
 }
 
 }  // namespace
@@ -86,7 +87,8 @@ EngineList list_engines(const Cudnn& cudnn, const Device& device, const Problem&
     c.operation = problem.operation;
     c.algorithm = problem.fused_count > 0 ? -1 : algorithm_of_engine(problem.operation, library.version, engine);
     c.heuristics_rank = known ? listed->rank : -1;
-    if (c.status == CandidateStatus::Unsupported && !device.is_present() && c.reason == "not supported" && refused_without_a_gpu(c)) {
+    if (c.status == CandidateStatus::Unsupported && !device.is_present() && c.reason == "not supported" && problem.fused_count == 0 &&
+        refused_without_a_gpu(c)) {
       c.status = CandidateStatus::Skipped;
       c.reason = "refused without a word wherever there is no GPU";
     }

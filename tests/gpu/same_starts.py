@@ -1,6 +1,6 @@
 """Six starts of ResNet-50's training step: do all 158 convolutions run the same configuration, and are the losses the same?
 
-    python3 six.py --gpus 4 --folder build/gpu/six --out six.md
+    python3 same_starts.py --gpus 4 --folder build/gpu/same_starts --out same_starts.md
 
 What runs is read back by the library and taken from the log of each start. Beside starts with cudnn.benchmark=True and no pins:
 pins frozen from one such run, and tuned ones; then the same with deterministic rules and torch.use_deterministic_algorithms.
@@ -110,7 +110,7 @@ def compare(o, kind, mode, done, failures):
 
 
 def main():
-    o = spread.options(__doc__, "six", kinds=["amp", "fp32"], starts=6, modes=list(MODES))
+    o = spread.options(__doc__, "same_starts", kinds=["amp", "fp32"], starts=6, modes=list(MODES))
     rows, tunings = spread.Rows(o.folder / "starts.jsonl"), spread.Rows(o.folder / "tunings.jsonl")
     pins = [(kind, which) for kind in o.kinds for which in dict.fromkeys(MODES[mode][0] for mode in o.modes) if which]
     failures = spread.over_gpus(o, [[lambda gpu, k=k, w=w: prepare(o, gpu, k, w, tunings) for k, w in mine] for mine in spread.dealt(pins, o.gpus)])
