@@ -101,6 +101,13 @@ class Tune(command.Case):
         done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, "--deterministic")  # another question
         self.assertEqual(done.stderr.count(" s left]"), 2)
 
+    def test_what_nothing_can_run_is_not_measured_again(self):
+        self.record("convclient", PROBLEM)
+        none = {"STANDIN_FAIL_EXECUTE": ",".join(f"eng{n}" for n in range(100))}
+        for times in (1, 0):
+            done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, status=1, **none)
+            self.assertEqual((done.stderr.count(" s left]"), "nothing was tuned" in done.stderr), (times, True), done.stderr)
+
     def test_ctrl_c_keeps_what_is_done(self):
         # So many that some are left, however late the signal comes
         self.record("convclient", *(f"x=[{n},64,28,28] w=[64,64,3,3] float nchw pad=1,1" for n in range(1, 13)))

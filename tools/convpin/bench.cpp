@@ -66,11 +66,9 @@ Parsed<std::unique_ptr<Bench>> Bench::make(const Gpu& gpu, const Problem& proble
   std::unique_ptr<Bench> bench(new Bench(gpu, problem));
   bench->graph_ = build_graph(gpu.cudnn.library, problem, gpu.device.target());
   if (bench->graph_.status) return Result::fail(bench->graph_.reason);
-  for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK})
-    for (const Descriptor& listed : graph::query_heuristics(gpu.cudnn.library, bench->graph_.graph.get(), mode, gpu.device.target())) {
-      EngineConfig config = graph::read_config(gpu.cudnn.library, listed.get());
-      if (config.engine >= 0 && !std::ranges::count(bench->listed_, config)) bench->listed_.push_back(std::move(config));
-    }
+  for (Listed& listed : heuristics_of(gpu.cudnn.library, bench->graph_, gpu.device.target()))
+    if (listed.config.engine >= 0 && !std::ranges::count(bench->listed_, listed.config, &Listed::config))
+      bench->listed_.push_back(std::move(listed));
   if (std::string wrong = bench->fill(seed); !wrong.empty()) return Result::fail(wrong);
   return Result::ok(std::move(bench));
 }
@@ -105,10 +103,11 @@ const convclient::Buffer& Bench::output() const {
 }
 
 std::vector<EngineConfig> Bench::configurations(std::size_t listed) const {
-  std::vector<EngineConfig> all(listed_.begin(), listed_.begin() + static_cast<std::ptrdiff_t>(std::min(listed, listed_.size())));
+  std::vector<EngineConfig> all;
+  for (std::size_t i = 0; i < std::min(listed, listed_.size()); ++i) all.push_back(listed_[i].config);
   const auto is_there = [&](int engine) { return std::ranges::find(all, engine, &EngineConfig::engine) != all.end(); };
-  for (const EngineConfig& config : listed_)
-    if (!is_there(config.engine)) all.push_back(config);
+  for (const Listed& l : listed_)
+    if (!is_there(l.config.engine)) all.push_back(l.config);
   for (int engine = 0; engine < graph::engine_count(gpu_.cudnn.library, graph_.graph.get()); ++engine)
     if (!is_there(engine)) all.push_back({engine, {}});
   return all;
@@ -120,8 +119,7 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
   Candidate& c = r.candidate;
   c.engine = config;
   c.operation = problem_.operation;
-  if (const auto place = std::ranges::find(listed_, config); place != listed_.end())
-    c.heuristics_rank = static_cast<int>(place - listed_.begin());
+  if (const auto l = std::ranges::find(listed_, config, &Listed::config); l != listed_.end()) c.heuristics_rank = l->rank;
   c.algorithm = problem_.fused_count > 0 ? -1 : algorithm_of_engine(problem_.operation, library.version, config.engine);
   const auto refuse = [&](CandidateStatus status, std::string why) {
     c.status = status;

@@ -13,6 +13,7 @@
 #include "tools/convclient/memory.hpp"
 #include "tools/convclient/reference.hpp"
 #include "tools/convpin/cuda.hpp"
+#include "tools/convpin/engines.hpp"
 #include "tools/convpin/launches.hpp"
 #include "tools/convpin/nvml.hpp"
 #include "tools/convpin/operation_graph.hpp"
@@ -80,7 +81,7 @@ class Bench {
   const Gpu& gpu_;
   Problem problem_;
   OperationGraph graph_;
-  std::vector<EngineConfig> listed_;  // by the heuristics, best first, each once
+  std::vector<Listed> listed_;        // by the heuristics, each once
   convclient::Inputs host_;           // without the output, which is not read
   convclient::Buffer x_, w_, y_, bias_, flush_;
   convclient::Buffer workspace_;                 // of all plans: they run one after the other, on one stream

@@ -4,20 +4,11 @@
 #include <utility>
 
 #include "shim/hooks/reason.hpp"
-#include "tools/convpin/operation_graph.hpp"
 
 namespace convpin::cli {
 namespace {
 
 using graph::Descriptor;
-
-std::vector<Listed> heuristics_of(const Library& library, const OperationGraph& g, const graph::Target& target) {
-  std::vector<Listed> list;
-  for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK})
-    for (const Descriptor& config : graph::query_heuristics(library, g.graph.get(), mode, target))
-      list.push_back({graph::read_config(library, config.get()), static_cast<int>(list.size())});
-  return list;
-}
 
 Candidate judge(const Library& library, const OperationGraph& g, const graph::Target& target, const EngineConfig& wanted,
                 bool device_is_here) {
@@ -65,9 +56,12 @@ bool needs_the_device(const std::string& reason, cudnnStatus_t status) {
          std::ranges::any_of(kWords, [&](const char* word) { return reason.find(word) != std::string::npos; });
 }
 
-std::vector<Listed> heuristics_of(const Cudnn& cudnn, const Device& device, const Problem& problem) {
-  const OperationGraph g = build_graph(cudnn.library, problem, device.target());
-  return g.status ? std::vector<Listed>() : heuristics_of(cudnn.library, g, device.target());
+std::vector<Listed> heuristics_of(const Library& library, const OperationGraph& g, const graph::Target& target) {
+  std::vector<Listed> list;
+  for (const auto mode : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK})
+    for (const Descriptor& config : graph::query_heuristics(library, g.graph.get(), mode, target))
+      list.push_back({graph::read_config(library, config.get()), static_cast<int>(list.size())});
+  return list;
 }
 
 EngineList list_engines(const Cudnn& cudnn, const Device& device, const Problem& problem) {

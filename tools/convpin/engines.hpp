@@ -6,6 +6,7 @@
 
 #include "shim/model/candidate.hpp"
 #include "tools/convpin/cudnn.hpp"
+#include "tools/convpin/operation_graph.hpp"
 
 namespace convpin::cli {
 
@@ -17,13 +18,12 @@ struct EngineList {
 };
 EngineList list_engines(const Cudnn&, const Device&, const Problem&);
 
-// The heuristics' configurations, best first (rank 0), of the instant mode and then of the fallback. Empty where the graph
-// can't be built.
+// The heuristics' configurations, best first (rank 0), of the instant mode and then of the fallback.
 struct Listed {
   EngineConfig config;
   int rank;
 };
-std::vector<Listed> heuristics_of(const Cudnn&, const Device&, const Problem&);
+std::vector<Listed> heuristics_of(const Library&, const OperationGraph&, const graph::Target&);
 
 // Whether this refusal is the missing GPU's, its driver's or cuBLAS's, and not the engine's.
 bool needs_the_device(const std::string& reason, cudnnStatus_t status);

@@ -6,7 +6,6 @@
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
-#include "tools/convpin/engines.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/legacy_trial.hpp"
 #include "tools/convpin/letters.hpp"
@@ -77,13 +76,8 @@ void run_graph(const ReplayOptions& options, const Gpu& gpu, const Problem& prob
   trial.timing = timing_for(options);
   trial.cold = options.cold;
   if (options.energy) trial.energy = options.energy_plan;
-  const auto heuristics = heuristics_of(gpu.cudnn, gpu.device, problem);
   auto candidates = try_all(**bench, configs, nullptr, trial, [] { return false; });
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto listed = std::ranges::find(heuristics, wanted[i].engine, &Listed::config);
-    if (listed != heuristics.end()) candidates[i].heuristics_rank = listed->rank;
-    rows.push_back({wanted[i], std::move(candidates[i])});
-  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) rows.push_back({wanted[i], std::move(candidates[i])});
 }
 
 void run_legacy(const ReplayOptions& options, const Gpu& gpu, const Problem& problem, std::vector<Wanted> wanted,

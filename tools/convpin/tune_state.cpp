@@ -48,7 +48,7 @@ TuneState::TuneState(std::string path, const Gpu& gpu, const TuneOptions& option
 bool TuneState::has(const Usage& usage) const {
   for (const Run& run : before_.runs)
     for (const auto& [id, p] : run.problems)
-      if (run.command == command_ && p.text == usage.text && p.gpu == gpu_.name && p.cudnn == cudnn_ && !p.choices.empty()) return true;
+      if (run.command == command_ && p.text == usage.text && p.gpu == gpu_.name && p.cudnn == cudnn_ && !p.candidates.empty()) return true;
   return false;
 }
 
