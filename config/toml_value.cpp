@@ -13,7 +13,9 @@ std::string at(const Value& value, const std::string& message, const std::string
 
 std::string without_label(std::string_view message) {
   constexpr std::string_view label = "[error] ";
-  return std::string(message.starts_with(label) ? message.substr(label.size()) : message);
+  if (message.starts_with(label)) message.remove_prefix(label.size());
+  if (message.starts_with("toml::")) message.remove_prefix(message.find(' ') + 1);  // npos + 1 is none
+  return std::string(message);
 }
 
 std::string type_name(const Value& value) {

@@ -17,7 +17,7 @@ using Value = toml::basic_value<toml::discard_comments, std::map, std::vector>;
 
 // `message` with the file, the line and a caret below the value.
 std::string at(const Value&, const std::string& message, const std::string& comment = "here");
-std::string without_label(std::string_view toml11_message);  // its "[error] "
+std::string without_label(std::string_view toml11_message);  // its "[error] " and the name of its function
 std::string type_name(const Value&);             // "integer", "string", ...
 const Value* find(const Value& table, const std::string& key);   // null where it isn't there
 std::string scalar_text(const Value&);           // of a string, a number or a boolean

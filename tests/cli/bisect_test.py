@@ -3,6 +3,8 @@
 Would fail when: another rule than the guilty one is named; a rule that was taken out still acts, or lets the rules behind
 it act on its problems; a command that fails by itself, or not at all, is blamed on a rule.
 """
+import json
+
 import command
 from command import PROBLEM, STRIDED
 
@@ -40,6 +42,9 @@ class Bisect(command.Case):
         self.command('case "$ran" in *"eng2 eng2 ") exit 1;; esac')
         done = self.bisect()
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[1:]], ["pins.toml:3:1", "pins.toml:6:1"])
+        rows = json.loads(self.bisect("--json").stdout)
+        self.assertEqual([(row["rule"], row["problem"], row["asks"]) for row in rows],
+                         [("pins.toml:3:1", "stride=2,2", "2 (GEMM)"), ("pins.toml:6:1", "w=[16,16,1,1]", "2 (GEMM)")])
         self.assertIn("2 rules together make it fail", done.stderr)
 
     def test_skipped_runs(self):
@@ -55,7 +60,7 @@ class Bisect(command.Case):
             self.command(code)
             self.assertIn(said, self.bisect(status=1).stderr)
         self.convpin("bisect", "--config", "pins.toml", "--", "no-such-command", status=2)
-        self.convpin("bisect", "--config", "pins.toml", status=2)
+        self.assertIn("convpin bisect --config", self.convpin("bisect", "--config", "pins.toml", status=2).stderr)
         self.convpin("bisect", "--", "true", status=2)
         self.write("pins.toml", "version = 1\n[[rule]]\nalgo = 99\n")
         self.bisect(status=2)

@@ -33,6 +33,8 @@ class Check(command.Case):
             self.assertIn(part, done.stderr)
         self.assertGreaterEqual(len(self.json("check", "pins.toml", status=1)["errors"]), 2)
         self.assertIn("none.toml", self.convpin("check", "none.toml", status=1).stderr)
+        self.write("pins.toml", "garbage\n")  # toml11's own words, without its own function's name
+        self.assertRegex(self.convpin("check", "pins.toml", status=1).stderr, r"^convpin: missing key-value separator .*\n --> pins.toml")
 
     def test_what_each_rule_would_match(self):
         self.write("pins.toml", PINS)

@@ -202,6 +202,9 @@ class Replay(command.Case):
                 done = self.convpin("replay", "--repro", language, problem, "--candidate", "eng1", status=2)
                 self.assertIn(why, done.stderr)
                 self.assertEqual(done.stdout, "")
+            for other in (["--json"], ["--all"], ["--legacy"], ["--cudnn", children.STANDIN]):
+                done = self.convpin("replay", "--repro", language, PROBLEM, "--candidate", "eng1", *other, status=2)
+                self.assertIn(other[0], done.stderr)
         self.convpin("replay", "--repro", "fortran", PROBLEM, "--candidate", "eng1", status=2)
 
     def two_cudnns(self):

@@ -130,6 +130,8 @@ class Help(command.Case):
                 text = self.convpin(name, "--help").stdout
                 self.assertRegex(text, rf"Example:\n  .*convpin {name}")
                 self.assertEqual(self.convpin("help", name).stdout, text)
+        self.assertIn("Exit status: 1 where choices differ\n", self.convpin("diff", "--help").stdout)
+        self.assertNotIn("Exit status", self.convpin("run", "--help").stdout)
 
     def test_man_page(self):
         """Every command with its options and examples; and roff finds nothing wrong with it."""
@@ -138,6 +140,7 @@ class Help(command.Case):
         self.assertEqual(re.findall(r"(?m)^\.SS (.*)$", page), self.commands())
         self.assertIn("\\-\\-record FILE", page)
         self.assertIn("\\-\\-layout", page)  # of an option group
+        self.assertIn("Exit status: 1 where choices differ\n", page)
         self.assertIn("convpin tune \\-\\-refresh pins.toml \\-o pins.toml", page)
         if not shutil.which("groff"):
             self.skipTest("no groff to read it with")

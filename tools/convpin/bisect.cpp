@@ -110,8 +110,8 @@ int status_under(const std::string& config, const Program& program, const std::s
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int bisect(const std::string& file, const std::string& output, const Program& program) {
-  if (program.empty()) throw BadUse("no command is given: convpin bisect pins.toml -- command [arguments]");
+int bisect(const std::string& file, const std::string& output, bool json, const Program& program) {
+  if (program.empty()) throw BadUse("no command is given: convpin bisect --config pins.toml -- command [arguments]");
   const PinFile pins(file);
   const Folder folder;
   const std::string library = library_path(), config = folder.path("pins.toml");
@@ -142,7 +142,7 @@ int bisect(const std::string& file, const std::string& output, const Program& pr
   Table table{{"rule", "problem", "asks"}, {}};
   for (const std::size_t rule : culprits.found)
     table.rows.push_back({pins.name(rule).label, pins.name(rule).problem, pins.name(rule).asks});
-  print(table.text());
+  print(json ? table.json().dump(2) + "\n" : table.text());
   say(std::to_string(culprits.found.size()) + (culprits.found.size() == 1 ? " rule makes" : " rules together make") + " it fail; " +
       std::to_string(culprits.tests + 2) + " runs" + (culprits.minimal ? "" : "; some were skipped, so that fewer rules might do"));
   if (!output.empty()) {
@@ -160,9 +160,11 @@ Action declare_bisect(CLI::App& app, const Program& program) {
   app.add_option("--config", *file, "the pin file whose rules are suspected")->required()->type_name("FILE");
   const auto output = std::make_shared<std::string>();
   app.add_option("-o,--output", *output, "file for the rules without those that were found")->type_name("FILE");
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "the rules that were found as JSON");
   static std::vector<std::string> shown;  // for the help alone
   app.add_option("command", shown, "its exit status says how a run went: 0 good, 125 can't be said, anything else bad")->type_name("");
-  return [file, output, &program] { return bisect(*file, *output, program); };
+  return [file, output, json, &program] { return bisect(*file, *output, *json, program); };
 }
 
 }  // namespace convpin::cli

@@ -25,6 +25,7 @@ struct Command {
   const char* name;
   const char* summary;
   const char* example;           // whole lines, as they would be typed
+  const char* no;                // when it ends with status 1, behind "Exit status: 1 "; nullptr: it never does
   // Declares the options. What they are read into belongs to the action. `program` is filled before it runs.
   Action (*declare)(CLI::App&, const Program& program);
   bool takes_program = false;    // the rest of the line, from the first word that is no option, is a program of the person's
@@ -45,6 +46,8 @@ Action declare_doctor(CLI::App&, const Program&);
 
 // A command's options, those of its option groups too.
 std::vector<const CLI::Option*> all_options(const CLI::App&);
+// "Exit status: 1 where ...", or nothing.
+std::string exit_status_of(const Command&);
 // The script that completes our words in bash, from the finished tree of commands.
 std::string bash_completion(const CLI::App&, std::span<const Command>);
 // The man page in roff, from the same.

@@ -13,50 +13,54 @@ constexpr Command kCommands[] = {
     {"run", "starts a program with the library preloaded",
      "convpin run --record run.jsonl -- python train.py\n"
      "convpin run --config pins.toml python train.py --epochs 3",
-     declare_run, true},
+     nullptr, declare_run, true},
     {"path", "prints the library's path, for LD_PRELOAD",
-     "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py", declare_path},
+     "LD_PRELOAD=$(convpin path) CONV_FWD_ALGO=1 python train.py",
+     nullptr, declare_path},
     {"list", "which algorithms and engines support a problem, without running anything",
      "convpin list \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\"\n"
      "convpin list -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 --dtype half --layout nhwc\n"
      "convpin list --log run.jsonl --device h200 --sm 80",
-     declare_list},
+     "where a problem is supported by no engine", declare_list},
     {"replay", "runs a problem with any candidate; prints time and error",
      "convpin replay \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\" --candidate eng38 --candidate 7\n"
      "convpin replay --log run.jsonl --log pins.toml.jsonl\n"
      "convpin replay --log run.jsonl --cudnn /opt/cudnn-9.19 --cudnn /opt/cudnn-9.22\n"
      "convpin replay \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\" --candidate eng38_k2=1 --repro python > repro.py",
-     declare_replay},
+     "where no candidate of a problem ran; of two cuDNNs, where something speaks against the second", declare_replay},
     {"bisect", "finds the rules of a pin file that make a command fail",
-     "convpin bisect --config pins.toml -o good.toml -- ./train_and_check.sh", declare_bisect, true},
+     "convpin bisect --config pins.toml -o good.toml -- ./train_and_check.sh",
+     "where no rule is to blame: the command fails without them, or doesn't fail with them", declare_bisect, true},
     {"doctor", "tells whether a program can be pinned, and what to do where it can't",
      "convpin doctor python3\n"
      "convpin doctor ./my_program",
-     declare_doctor, true},
+     "where something can't be pinned", declare_doctor, true},
     {"device", "writes cuDNN's description of this GPU, for convpin list elsewhere",
-     "convpin device -o h200.json", declare_device},
+     "convpin device -o h200.json",
+     nullptr, declare_device},
     {"freeze", "rules that name, for every problem of a log, what ran",
-     "convpin freeze run.jsonl -o pins.toml", declare_freeze},
+     "convpin freeze run.jsonl -o pins.toml",
+     "where no convolution ran", declare_freeze},
     {"tune", "times every engine for every problem of a log; rules for what is best",
      "convpin tune run.jsonl -o pins.toml\n"
      "convpin tune --refresh pins.toml -o pins.toml\n"
      "convpin tune run.jsonl -o pins.toml --generalize\n"
      "convpin tune run.jsonl -o pins.toml --knobs --budget \"1 h\" --workspace-limit \"256 MiB\"",
-     declare_tune},
+     "where nothing was tuned", declare_tune},
     {"check", "validates a configuration; against a log, says what each rule would match",
      "convpin check pins.toml\n"
      "convpin check pins.toml --log run.jsonl\n"
      "convpin check pins.toml --device \"NVIDIA H200\" --cudnn 9.22.0",
-     declare_check},
+     "where the configuration has an error, or rules that are stale", declare_check},
     {"diff",
      "what differs between logs, or pin files: problems that appear, vanish, or changed what runs them",
      "convpin diff before.jsonl after.jsonl\n"
      "convpin diff rank-*.jsonl",
-     declare_diff},
+     "where choices differ", declare_diff},
     {"report", "a page about a log: what ran, what each candidate costs, and what the pins gained",
      "convpin report run.jsonl -o report.html\n"
      "convpin report run.jsonl --csv -o run.csv",
-     declare_report},
+     nullptr, declare_report},
 };
 
 constexpr const char* kOverview = "Shows and sets which algorithm or engine of cuDNN runs each convolution of an unmodified program.\n";
@@ -65,8 +69,9 @@ constexpr const char* kWorkflow =
     "Exit status: 0; 1 where the answer is no; 2 where the command could not do what was asked.\n"
     "convpin help COMMAND, or convpin COMMAND --help, says more.";
 
-std::string example_of(const Command& command) {
-  std::string text = "Example:\n  ";
+std::string footer_of(const Command& command) {
+  std::string text = exit_status_of(command);
+  text += text.empty() ? "Example:\n  " : "\n\nExample:\n  ";
   for (const char* c = command.example; *c; ++c) text += *c == '\n' ? std::string("\n  ") : std::string(1, *c);
   return text;
 }
@@ -99,7 +104,7 @@ int dispatch(std::vector<std::string> arguments) {
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    sub->footer(example_of(command));
+    sub->footer(footer_of(command));
     Action action = command.declare(*sub, program);
     actions.emplace_back(sub, std::move(action));
     if (!arguments.empty() && arguments[0] == command.name && command.takes_program) program = cut_program(arguments, *sub);

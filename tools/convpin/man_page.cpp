@@ -42,6 +42,8 @@ std::vector<const CLI::Option*> all_options(const CLI::App& app) {
   return all;
 }
 
+std::string exit_status_of(const Command& command) { return command.no ? std::string("Exit status: 1 ") + command.no : ""; }
+
 std::string man_page(const CLI::App& app, std::span<const Command> commands) {
   std::string page =
       ".TH CONVPIN 1 \"\" \"convpin " CONVPIN_VERSION
@@ -54,7 +56,10 @@ std::string man_page(const CLI::App& app, std::span<const Command> commands) {
     page += ".SS " + sub->get_name() + "\n" + plain(sub->get_description()) + "\n";
     for (const CLI::Option* option : all_options(*sub)) page += option_text(*sub, *option);
     for (const Command& command : commands)
-      if (command.name == sub->get_name()) page += example(command.example);
+      if (command.name == sub->get_name()) {
+        if (command.no) page += ".PP\n" + plain(exit_status_of(command)) + "\n";
+        page += example(command.example);
+      }
   }
   return page +
          ".SH EXIT STATUS\n0; 1 where the answer is no; 2 where the command could not do what was asked.\n"

@@ -156,7 +156,7 @@ int print_repro(const ReplayOptions& options, const std::vector<NamedLog>& logs,
     w.engine = request->engine;
     want(wanted, std::move(w));
   }
-  if (options.legacy || wanted.size() != 1 || wanted[0].is_legacy())
+  if (wanted.size() != 1 || wanted[0].is_legacy())
     throw BadUse("--repro: one --candidate, an engine with its knobs as replay's table or a log names it (eng38_k2=1)");
   const auto program = (options.repro == "python" ? repro_python : repro_cpp)(problems[0], wanted[0].engine);
   if (!program) throw BadUse(program.error);
@@ -247,11 +247,12 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_option("--alternations", options->alternations, "turns of each of two cuDNNs")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--repro", options->repro,
-                 "prints a stand-alone program for a bug report instead, in cpp or python: of one problem with one engine")
-      ->check(CLI::IsMember({"cpp", "python"}))
-      ->type_name("LANGUAGE");
+  CLI::Option* repro =
+      app.add_option("--repro", options->repro, "prints a stand-alone program for a bug report instead: of one problem with one engine")
+          ->check(CLI::IsMember({"cpp", "python"}))
+          ->type_name("LANGUAGE");
   app.add_flag("--json", options->json, "as JSON");
+  for (const char* other : {"--all", "--legacy", "--energy", "--cold-cache", "--cudnn", "--json"}) repro->excludes(app.get_option(other));
   return [options, letters] { return replay(*options, *letters); };
 }
 
