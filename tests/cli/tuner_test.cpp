@@ -74,6 +74,19 @@ TEST(Choose, CompilationMustBeRepaid) {
   EXPECT_EQ(chosen({timed(1, 1.0), compiled}, policy), 72);
 }
 
+// A kernel that an earlier problem had compiled builds at once here, and is compiled at each start all the same.
+TEST(Choose, CompilationCountsAlsoWhereItWasDoneBefore) {
+  Candidate compiled = timed(72, 0.9);
+  compiled.behavior_notes = {0};
+  compiled.build_ms = 24;
+  TunePolicy policy;
+  EXPECT_EQ(chosen({timed(1, 1.0), compiled}, policy), 72);
+  policy.compile_ms = 1200;
+  EXPECT_EQ(chosen({timed(1, 1.0), compiled}, policy), 1);
+  EXPECT_EQ(longest_compilation_ms({timed(1, 1.0), compiled}), 24);
+  EXPECT_EQ(longest_compilation_ms({timed(1, 1.0)}), 0);
+}
+
 TEST(Choose, LeastMemory) {
   TunePolicy policy;
   policy.kind = PolicyKind::LeastMemory;

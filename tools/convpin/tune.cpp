@@ -105,6 +105,7 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   if (!options.knobs) trial.energy = energy;  // else of the last ones
   m.candidates = try_all(bench, configs, &own, trial, stop);
   policy.tf32 = takes_tf32(tf32, usage.problem, &m.candidates[0]);
+  policy.compile_ms = std::max(policy.compile_ms, longest_compilation_ms(m.candidates));
   m.candidates[0].framework_choice = true;
   TunePolicy by_now = policy;
   by_now.least_energy = policy.least_energy && !options.knobs;
@@ -132,7 +133,7 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
 int tune(const TuneOptions& options, const std::string& output) {
   if (options.logs.empty() && options.refresh.empty())
     throw BadUse("no log is given: convpin run --record writes one; or --refresh");
-  const TunePolicy policy = policy_of(options);
+  TunePolicy policy = policy_of(options);
   const auto budget = parse_seconds(options.budget);
   if (!budget) throw BadUse("--budget: " + budget.error);
   const Log log = options.logs.empty() ? Log() : read_logs(options.logs);
@@ -165,6 +166,9 @@ int tune(const TuneOptions& options, const std::string& output) {
         four_digits(plan.seconds * plan.repeats) + " s each");
   }
   TuneState state(!options.log.empty() ? options.log : output.empty() ? "" : output + ".jsonl", gpu, options, idle_w);
+  for (const Run& run : state.log().runs)
+    for (const auto& [id, p] : run.problems)
+      policy.compile_ms = std::max(policy.compile_ms, longest_compilation_ms({p.candidates.begin(), p.candidates.end()}));
   std::signal(SIGINT, [](int) {
     interrupted = 1;
     std::signal(SIGINT, SIG_DFL);  // a second time: at once
@@ -192,6 +196,7 @@ int tune(const TuneOptions& options, const std::string& output) {
       continue;
     }
     state.add(problems[i], m.candidates, m.tuned);
+    policy.compile_ms = std::max(policy.compile_ms, longest_compilation_ms(m.candidates));
     ++done;
     disturbed += m.disturbed.empty() ? 0 : 1;
     at_limit += gpu.nvml && at_power_limit(gpu.nvml->state()) ? 1 : 0;

@@ -14,9 +14,11 @@ constexpr int kTensorCore = 0;          // cudnnBackendNumericalNote_t
 
 bool compiled_at_run_time(const Candidate& c) { return std::ranges::count(c.behavior_notes, kRuntimeCompilation) > 0; }
 
+double compilation_ms(const Candidate& c, const TunePolicy& policy) { return std::max(c.build_ms.value_or(0), policy.compile_ms); }
+
 // In so many calls what it gains is more than what its compilation takes.
-bool repays(const Candidate& c, const Candidate* own, double steps) {
-  return own && own->time_ms && c.time_ms && c.build_ms && (*own->time_ms - *c.time_ms) * steps > *c.build_ms;
+bool repays(const Candidate& c, const Candidate* own, const TunePolicy& policy) {
+  return own && own->time_ms && c.time_ms && c.build_ms && (*own->time_ms - *c.time_ms) * policy.steps > compilation_ms(c, policy);
 }
 
 bool beyond_spread(const Candidate& c, const Candidate& own) {
@@ -48,8 +50,8 @@ std::string gain_text(const Candidate& c, const Candidate& own, const TunePolicy
   std::string text = cost_text(c, policy) + ", " + short_number("%.1f %%", 100 * (1 - *cost_of(c, policy) / *cost_of(own, policy))) +
                      " less than the framework's own " + cost_text(own, policy) + " (" + to_tag(own.engine) + ")";
   if (compiled_at_run_time(c) && c.build_ms && c.time_ms && own.time_ms && *own.time_ms > *c.time_ms)
-    text += "; compiled at run time in " + short_number("%.0f", *c.build_ms) + " ms, repaid after " +
-            short_number("%.0f", *c.build_ms / (*own.time_ms - *c.time_ms)) + " calls";
+    text += "; compiled at run time in " + short_number("%.0f", compilation_ms(c, policy)) + " ms, repaid after " +
+            short_number("%.0f", compilation_ms(c, policy) / (*own.time_ms - *c.time_ms)) + " calls";
   return text;
 }
 
@@ -63,6 +65,13 @@ std::vector<Candidate> by_energy(std::vector<Candidate> candidates) {
 }
 
 }  // namespace
+
+double longest_compilation_ms(const std::vector<Candidate>& candidates) {
+  double longest = 0;
+  for (const Candidate& c : candidates)
+    if (compiled_at_run_time(c)) longest = std::max(longest, c.build_ms.value_or(0));
+  return longest;
+}
 
 std::optional<double> cost_of(const Candidate& c, const TunePolicy& policy) {
   if (policy.least_energy) return c.energy_mj;
@@ -90,7 +99,7 @@ Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, 
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& c = candidates[i];
     c.framework_choice = own == i;
-    if (own != i && compile_unasked && compiled_at_run_time(c) && !repays(c, yardstick, policy.steps)) c.status = CandidateStatus::Skipped;
+    if (own != i && compile_unasked && compiled_at_run_time(c) && !repays(c, yardstick, policy)) c.status = CandidateStatus::Skipped;
   }
   if (policy.least_energy) rule.policy = PolicyKind::Fastest;
   const Ranking ranking = rank(policy.least_energy ? by_energy(candidates) : candidates, rule);

@@ -18,8 +18,12 @@ struct TunePolicy {
   std::optional<std::int64_t> workspace_limit;
   bool tf32 = true;                              // float data on tensor cores
   double steps = 10000;                          // calls in which run-time compilation must have repaid itself
+  // The longest that a compilation took so far. A start of the program pays it; here a kernel may come from an earlier problem.
+  double compile_ms = 0;
 };
 
+// Of candidates that are compiled at run time, the longest build in ms; 0 for none.
+double longest_compilation_ms(const std::vector<Candidate>&);
 // What the policy wants little of: ms, mJ, or bytes of workspace. Nothing where it was not measured.
 std::optional<double> cost_of(const Candidate&, const TunePolicy&);
 // Whether the problem may run on tensor cores, by tune's option: yes, no, or auto, which is as the framework's choice does (null:
