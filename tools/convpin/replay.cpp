@@ -147,6 +147,8 @@ std::vector<Json> row_of(const Problem& problem, const Replayed& replayed, bool 
 
 // A program for a bug report: of one problem with one engine, without running it.
 int print_repro(const ReplayOptions& options, const std::vector<NamedLog>& logs, const std::vector<Problem>& problems) {
+  if (options.all || options.legacy || options.energy || options.cold || options.json || !options.cudnn.empty())
+    throw BadUse("--repro: not with --all, --legacy, --energy, --cold-cache, --cudnn or --json, since nothing is run");
   if (problems.size() != 1) throw BadUse("--repro: one problem, not " + std::to_string(problems.size()));
   std::vector<Wanted> wanted = ran_most(logs, problems[0]);
   for (const std::string& name : options.candidates) {
@@ -247,12 +249,10 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_option("--alternations", options->alternations, "turns of each of two cuDNNs")->check(CLI::Range(1, 1000))->capture_default_str();
-  CLI::Option* repro =
-      app.add_option("--repro", options->repro, "prints a stand-alone program for a bug report instead: of one problem with one engine")
-          ->check(CLI::IsMember({"cpp", "python"}))
-          ->type_name("LANGUAGE");
+  app.add_option("--repro", options->repro, "prints a stand-alone program for a bug report instead: of one problem with one engine")
+      ->check(CLI::IsMember({"cpp", "python"}))
+      ->type_name("LANGUAGE");
   app.add_flag("--json", options->json, "as JSON");
-  for (const char* other : {"--all", "--legacy", "--energy", "--cold-cache", "--cudnn", "--json"}) repro->excludes(app.get_option(other));
   return [options, letters] { return replay(*options, *letters); };
 }
 
