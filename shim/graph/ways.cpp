@@ -244,8 +244,7 @@ Way* replace_failed_pin(const Library& library, cudnnHandle_t handle, cudnnBacke
   auto& slots = plan.answer->slots;
   if (plan.standing != &plan.own()) return plan.standing;  // another thread was quicker
   if (slots[plan.slot].role != Answer::Role::Pin || plan.own().reported) return nullptr;
-  char said[256] = {};  // the program's to read: our scratch plans empty it
-  if (library.cudnnGetLastErrorString) library.cudnnGetLastErrorString(said, sizeof said);
+  const std::string said = take_last_error(library);  // the program's to read: our scratch plans empty it
   slots[plan.slot].failed = true;
   const Descriptor config = config_of_plan(library, descriptor);
   const Descriptor graph = config ? graph_of_config(library, config.get()) : Descriptor();
@@ -263,7 +262,7 @@ Way* replace_failed_pin(const Library& library, cudnnHandle_t handle, cudnnBacke
     if (plan.way == &plan.own()) plan.way = plan.standing.load();
     return plan.standing;
   }
-  set_last_error(said);
+  put_last_error_back(said);
   return nullptr;
 }
 

@@ -22,6 +22,7 @@ struct KeptError {
   ~KeptError() { put(nullptr); }
 };
 thread_local KeptError kept_error;
+thread_local bool kept_of_this_call __attribute__((tls_model("initial-exec"))) = false;  // put back while the call is under way
 
 std::atomic<bool> application_has_callback{false};
 std::atomic<bool> installed{false};  // our function is cuDNN's callback: the application must not see it
@@ -138,19 +139,31 @@ void get_last_error(const Library& library, char* message, std::size_t size) noe
   kept_error.put(nullptr);
 }
 
+std::string take_last_error(const Library& library) {
+  constexpr std::size_t kWhole = 32768;  // cudnn-frontend reads as much; it is a text for each frame of cuDNN's that failed
+  std::string text(kWhole, '\0');
+  if (library.cudnnGetLastErrorString) library.cudnnGetLastErrorString(text.data(), text.size());
+  text.back() = '\0';
+  text.resize(std::strlen(text.data()));
+  return text;
+}
+
+void put_last_error_back(const std::string& text) noexcept {
+  if (text.empty()) return;  // then an earlier failure's is still the last, as in cuDNN itself
+  kept_of_this_call = true;
+  own_error[0] = '\0';
+  kept_error.put(strdup(text.c_str()));
+}
+
 std::optional<std::string> keep_last_error(const Library& library) noexcept {
   if (std::exchange(failed_by_us, false)) return std::nullopt;
-  constexpr std::size_t kWhole = 32768;  // cudnn-frontend reads as much; it is a text for each frame of cuDNN's that failed
   constexpr std::size_t kNoted = 2047;
   try {
-    std::string text(kWhole, '\0');
-    if (library.cudnnGetLastErrorString) library.cudnnGetLastErrorString(text.data(), text.size());
-    text.back() = '\0';
-    text.resize(std::strlen(text.data()));
-    if (!text.empty()) {  // else an earlier failure's is still the last, as in cuDNN itself
-      own_error[0] = '\0';
-      kept_error.put(strdup(text.c_str()));
-    }
+    std::string text = take_last_error(library);
+    const bool put_back = std::exchange(kept_of_this_call, false);
+    if (text.empty() && put_back && kept_error.text) text = kept_error.text;
+    put_last_error_back(text);
+    kept_of_this_call = false;
     return text.substr(0, kNoted);
   } catch (...) {
     return std::nullopt;

@@ -44,6 +44,10 @@ std::string best_reason(const std::string& lines);
 cudnnStatus_t set_callback(const Library&, unsigned mask, void* data, cudnnCallback_t function) noexcept;
 cudnnStatus_t get_callback(const Library&, unsigned* mask, void** data, cudnnCallback_t* function) noexcept;
 void get_last_error(const Library&, char* message, std::size_t size) noexcept;
+// cuDNN's text for the call that has just failed on this thread, out of cuDNN and whole: where calls of ours come before the
+// program reads it, which empty it. It is put back after them where the program's call fails for that.
+std::string take_last_error(const Library&);
+void put_last_error_back(const std::string& text) noexcept;
 // cuDNN's text for the program's call that has just failed on this thread. Reading it takes it out of cuDNN, so the next
 // get_last_error gives it whole; here come its first 2047 bytes. Nothing where we failed the call ourselves (set_last_error),
 // and cuDNN has no part in it.

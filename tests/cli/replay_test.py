@@ -98,6 +98,13 @@ class Replay(command.Case):
         rows = self.json("replay", "--log", "legacy.jsonl", "--log", "graph.jsonl", *FEW)
         self.assertEqual({(row["api"], row["algo"], *row["logs"]) for row in rows}, {("legacy", 2, "legacy.jsonl"), ("graph", 2, "graph.jsonl")})
 
+    def test_what_the_legacy_api_has_not_is_said_before_anything_runs(self):
+        self.record("convclient", "--api", "legacy", PROBLEM)
+        for arguments in (["--log", "run.jsonl", "--cold-cache"], ["--log", "run.jsonl", "--energy"], ["--legacy", PROBLEM, "--cold-cache"]):
+            done = self.convpin("replay", *arguments, status=2, STANDIN_TRACE="trace")
+            self.assertIn(f"{arguments[-1]}: not of the legacy API's algorithms", done.stderr)
+            self.assertFalse((self.folder / "trace").exists())
+
     def test_a_logs_line_replays_its_choice(self):
         for api in ("graph", "legacy"):
             choice, = (r for r in self.record("convclient", "--api", api, PROBLEM) if r["type"] == "choice")

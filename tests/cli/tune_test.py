@@ -229,6 +229,10 @@ class Energy(command.Case):
             self.assertEqual("at its power limit" in done.stderr, variables.get("STANDIN_NVML_REASONS") == 0x4)
             if says:
                 self.assertIn(says, (self.folder / "pins.toml").read_text())
+        # What was measured first counts beside what is measured around the best of it.
+        (self.folder / "pins.toml.jsonl").unlink()
+        self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, "--knobs", **NVML, STANDIN_NVML_CLOCKS="1980,1500,1980,1700")
+        self.assertIn("measured while the SM clock went from 1980 to 1700 MHz", (self.folder / "pins.toml").read_text())
 
 
 if __name__ == "__main__":

@@ -143,6 +143,17 @@ class Failures(children.Case):
                 self.assertEqual(failed["replay"], f"convpin replay {legacy}'{problem['problem']}' --candidate {candidate}")
                 self.assertIn("1 cuDNN call of the program's failed", child.stderr)
 
+    def test_a_pin_with_nothing_in_its_place(self):
+        self.write("pins.toml", 'version = 1\n[[rule]]\nalgo = "GEMM"\non_unsupported = "error"\n')
+        long = {"STANDIN_FAIL_EXECUTE": "eng2", "STANDIN_REASON_BYTES": "700"}
+        child = self.run_logged("convclient", PROBLEM, CONVPIN_CONFIG="pins.toml", **long)
+        self.assertEqual(child.status, 1)
+        failed, = (f for f in self.failures(child) if f["call"] == "cudnnBackendExecute")
+        self.assertRegex(failed["reason"], r"^stand-in: STANDIN_FAIL_EXECUTE\.+$")
+        self.assertEqual(len(failed["reason"]), 700)
+        self.assertTrue(failed["replay"].endswith(" --candidate eng2"), failed)
+        self.assertIn("stand-in: STANDIN_FAIL_EXECUTE" + "." * 400, child.stderr)  # the program's own words
+
     def test_refusals_are_routine(self):
         child = self.run_logged("convclient", "--benchmark", PROBLEM)
         self.assertNotIn("failed", child.stderr)

@@ -91,8 +91,6 @@ void run_legacy(const ReplayOptions& options, const Gpu& gpu, const Problem& pro
       for (const Wanted& w : named(name, problem, {}, gpu.cudnn.library.version, true)) want(wanted, w);
   }
   if (wanted.empty()) return;
-  if (options.energy) throw BadUse("--energy: not of the legacy API's algorithms; name the engines that stand for them");
-  if (options.cold) throw BadUse("--cold-cache: the legacy API's algorithms are timed with warm caches only");
   auto candidates = try_legacy(gpu, problem, wanted, options.seed, timing_for(options));
   for (std::size_t i = 0; i < wanted.size(); ++i) rows.push_back({wanted[i], std::move(candidates[i])});
 }
@@ -185,11 +183,21 @@ int replay_versus(const ReplayOptions& options, const std::vector<Problem>& prob
   return versus.convicted ? kNo : kYes;
 }
 
+// Before anything is measured: the legacy API's algorithms are timed with warm caches, and no more.
+void check_legacy(const ReplayOptions& options, const std::vector<NamedLog>& logs, const std::vector<Problem>& problems) {
+  if (!options.energy && !options.cold) return;
+  const auto ran_on_legacy = [&](const Problem& p) { return std::ranges::any_of(ran_most(logs, p), &Wanted::is_legacy); };
+  if (options.legacy || std::ranges::any_of(problems, ran_on_legacy))
+    throw BadUse(std::string(options.energy ? "--energy" : "--cold-cache") +
+                 ": not of the legacy API's algorithms; name the engines that stand for them");
+}
+
 int replay(const ReplayOptions& options, const Letters& letters) {
   if (options.cudnn.size() > 2) throw BadUse("--cudnn: one, or two that are compared");
   const auto logs = read_named_logs(options.logs);
   const auto problems = problems_from(options.problems, letters, options.logs);
   if (!options.repro.empty()) return print_repro(options, logs, problems);
+  check_legacy(options, logs, problems);
   if (options.cudnn.size() == 2 && options.energy) throw BadUse("--energy: under one --cudnn");
   if (options.cudnn.size() == 2) return replay_versus(options, problems);
   const auto cudnn = open_cudnn(options.cudnn.empty() ? "" : options.cudnn[0]);

@@ -112,9 +112,12 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   m.tuned = choose(m.candidates, 0, by_now);
   if (options.knobs && m.tuned.chosen && !stop()) {
     trial.energy = energy;
+    std::string disturbed_again;
+    trial.disturbed = &disturbed_again;
     auto more = neighbours(m.candidates[*m.tuned.chosen].engine);
     std::erase_if(more, [&](const EngineConfig& c) { return std::ranges::find(configs, c) != configs.end(); });
-    more.insert(more.begin(), {own, m.candidates[*m.tuned.chosen].engine});  // measured again beside them
+    if (*m.tuned.chosen != 0) more.insert(more.begin(), m.candidates[*m.tuned.chosen].engine);
+    more.insert(more.begin(), own);  // both measured again beside them
     for (Candidate& c : try_all(bench, more, &own, trial, stop)) {
       const auto known = std::ranges::find(m.candidates, c.engine, &Candidate::engine);
       if (known == m.candidates.end())
@@ -124,6 +127,7 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
         known->energy_mj = c.energy_mj, known->energy_sd_mj = c.energy_sd_mj, known->power_w = c.power_w;
       }
     }
+    if (m.disturbed.empty()) m.disturbed = disturbed_again;
     m.tuned = choose(m.candidates, 0, policy);
   }
   if (!m.disturbed.empty()) m.tuned.reason += "; measured while " + m.disturbed;
