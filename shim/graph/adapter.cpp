@@ -5,6 +5,7 @@
 
 #include "shim/graph/answer.hpp"
 #include "shim/graph/decide.hpp"
+#include "shim/graph/fate.hpp"
 #include "shim/graph/mirror.hpp"
 #include "shim/graph/packs.hpp"
 #include "shim/graph/profile.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "shim/graph/answer.hpp"
 #include "shim/graph/decide.hpp"
+#include "shim/graph/fate.hpp"
 #include "shim/graph/packs.hpp"
 #include "shim/hooks/reason.hpp"
 #include "shim/hooks/trouble.hpp"
