@@ -160,6 +160,11 @@ void read_toml(const std::string& name, const std::string& path, Draft& draft) {
                                     one_line(path, 300) + ")");
     return;
   }
+  if (text->starts_with("{\"type\":\"header\"")) {
+    draft.settings.errors.push_back("CONVPIN_CONFIG: " + quote(name) +
+                                    " is a log of convpin's, not a configuration: convpin freeze or convpin tune makes one of it");
+    return;
+  }
   if (deepest_nesting(*text) > kDeepest) {
     draft.settings.errors.push_back("CONVPIN_CONFIG: " + quote(name) + " nests too deeply");
     return;

@@ -13,9 +13,11 @@ has_torch() { python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_availabl
 if [ -z "${CONVPIN_LIBRARY:-}" ]; then
   setup
   configure release
-  cmake --build build/release --parallel "$(nproc)" --target convpin convclient cudnn_standin
+  cmake --build build/release --parallel "$(nproc)" --target convpin_library convpin_command convclient cudnn_standin
   CONVPIN_LIBRARY=$root/build/release/libconvpin.so
 fi
+# The loader would go on without it.
+[ -f "$CONVPIN_LIBRARY" ] || { say "there is no library $CONVPIN_LIBRARY"; exit 1; }
 built=$(dirname "$CONVPIN_LIBRARY")
 
 if has_gpu && has_torch; then

@@ -154,14 +154,15 @@ struct Where {
 };
 std::atomic<const Where*> where{nullptr};  // set at the first meeting, for the header
 
-// Of the problems that ran; where none did, of those that were met.
+// Of the problems that ran, and of those that failed by a rule or by on_miss; where there is neither, of those that were met.
 Totals totals() {
-  bool any_ran = false;
-  each_problem([&](ProblemState& p) { any_ran = any_ran || p.calls > 0; });
+  const auto counts = [](const ProblemState& p) { return p.calls > 0 || p.failure_said; };
+  bool any_counts = false;
+  each_problem([&](ProblemState& p) { any_counts = any_counts || counts(p); });
   Totals t;
   each_problem([&](ProblemState& p) {
     const auto calls = p.calls.load();
-    if (!p.announced || (any_ran && calls == 0)) return;
+    if (!p.announced || (any_counts && !counts(p))) return;
     const auto choice = p.choice.load();
     ++t.problems;
     t.calls += calls;

@@ -48,6 +48,11 @@ class Doctor(command.Case):
         self.assertIn(os.path.realpath(sys.executable), found["program", "ok"]["finding"])
         self.assertFalse((self.folder / "started").exists())
 
+    def test_python_behind_an_environment_managers_script(self):
+        os.chmod(self.folder / self.write("python3", f'#!/bin/sh\nexec {os.path.realpath(sys.executable)} "$@"\n'), 0o755)
+        found, rows = self.findings("./python3")
+        self.assertEqual(found["program", "ok"]["finding"], os.path.realpath(sys.executable), rows)
+
     @unittest.skipUnless(shutil.which("gcc"), "no compiler here")
     def test_two_copies_have_their_own_versions(self):
         """As cuDNN's: a dispatcher, and the part that knows the version, under the same names in both copies."""

@@ -30,6 +30,7 @@ class Tune(command.Case):
         self.record("convclient", *problems)
         done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW)
         self.assertIn("[6/6", done.stderr)
+        self.assertTrue(done.stderr.endswith("convpin: 6 rules in pins.toml; convpin run --config pins.toml -- ... uses them\n"), done.stderr)
         candidates, choices = self.measured("pins.toml.jsonl")
         self.assertEqual((len(candidates), len(choices)), (6, 6))
         for of, choice in zip(candidates, choices):
@@ -174,7 +175,7 @@ class Tune(command.Case):
         exact = (self.folder / "pins.toml").read_text()
         done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", "--generalize", *FEW)
         self.assertEqual(done.stderr.count(" s left]"), 0)
-        said = int(done.stderr.split(" rules for other batch or image sizes")[0].split()[-1])
+        said = int(re.search(r"(\d+) rules? for other batch or image sizes", done.stderr)[1])
         text = (self.folder / "pins.toml").read_text()
         self.assertTrue(text.startswith(exact))
         self.assertEqual(text[len(exact):].count("x=[*,16,14,14]"), said)

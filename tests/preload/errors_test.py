@@ -108,6 +108,7 @@ class Errors(children.Case):
                 self.assertEqual(child.status, 1)
                 self.assertEqual(child.stdout.count("\n"), 2)
                 self.assertEqual(child.stderr.count("convpin: error:"), 1)
+                self.assertIn("convpin: 2 problems, 2 calls, 0 pinned, 1 unsupported\n", child.stderr)
                 self.assertEqual(child.trace, self.bare("convclient", "--api", api, PROBLEM, PROBLEM).trace)
 
     def test_the_settings_default_and_the_rules_own_word(self):

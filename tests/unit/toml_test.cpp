@@ -90,6 +90,11 @@ TEST_F(TomlTest, StrictIsKeptWhereAnotherKeyIsWrong) {
   EXPECT_TRUE(load().strict);
 }
 
+TEST_F(TomlTest, ALogIsNoConfiguration) {
+  toml("{\"type\":\"header\",\"schema\":1,\"run_id\":\"a\"}\n");
+  EXPECT_TRUE(has(error(), "'pins.toml' is a log of convpin's, not a configuration")) << error();
+}
+
 TEST_F(TomlTest, UnreadableFilesAreErrors) {
   set("CONVPIN_CONFIG", "missing.toml");
   EXPECT_TRUE(has(error(), "CONVPIN_CONFIG: 'missing.toml' can't be read (as " + folder_ + "/missing.toml)"));

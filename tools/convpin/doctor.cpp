@@ -182,13 +182,19 @@ void look_at_system(Findings& f) {
   }
 }
 
+// By its name: python, python3, python3.12.
+bool is_python(const std::string& file) {
+  const std::string name = fs::path(file).filename().string();
+  return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == name.npos;
+}
+
 int doctor(const Program& program, bool json) {
   Findings f;
   look_at_library(f);
   look_at_gpu(f);
   look_at_system(f);
   std::string file = found_in_path(program.empty() ? "python3" : program[0]);
-  if (program.empty() && !file.empty()) {  // behind the wrappers of environment managers
+  if (is_python(file)) {  // behind the wrappers of environment managers
     int ended = 0;
     const std::string itself = output_of({file, "-c", "import sys; print(sys.executable)"}, ended);
     if (ended == 0) file = std::string(trim(itself));
@@ -222,7 +228,7 @@ Action declare_doctor(CLI::App& app, const Program& program) {
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "as JSON");
   static std::vector<std::string> shown;  // for the help alone
-  app.add_option("program", shown, "what would be run; python3 without it. It is looked at, not started")->type_name("");
+  app.add_option("program", shown, "what would be run; python3 without it. It is looked at, not started; a Python is asked where it is")->type_name("");
   return [json, &program] { return doctor(program, *json); };
 }
 

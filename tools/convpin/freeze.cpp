@@ -109,6 +109,10 @@ std::string pin_file(const std::vector<FrozenRule>& rules, const std::vector<std
   return file + "version = 1\n" + rules_text(rules);
 }
 
+void say_written(std::size_t rules, const std::string& output) {
+  say(count(rules, "rule") + (output.empty() ? "" : " in " + output + "; convpin run --config " + output + " -- ... uses them"));
+}
+
 Action declare_freeze(CLI::App& app, const Program&) {
   auto logs = std::make_shared<std::vector<std::string>>();
   app.add_option("log", *logs, "logs of convpin run --record; - is standard input")->required()->type_name("FILE");
@@ -128,8 +132,7 @@ Action declare_freeze(CLI::App& app, const Program&) {
     write_output(*output,
                  pin_file(rules, {"What ran in " + join(*logs, ", ") + ", by convpin freeze.",
                                   "Each rule holds for this GPU and this cuDNN alone: an engine's number means another thing elsewhere."}));
-    say(count(rules.size(), "rule") +
-        (output->empty() ? "" : " in " + *output + "; convpin run --config " + *output + " -- ... uses them"));
+    say_written(rules.size(), *output);
     return kYes;
   };
 }

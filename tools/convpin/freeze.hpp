@@ -26,6 +26,8 @@ std::vector<FrozenRule> freeze(const std::vector<Usage>&, std::vector<std::strin
 std::string rules_text(const std::vector<FrozenRule>&);
 // The whole file; `heading` is comment lines.
 std::string pin_file(const std::vector<FrozenRule>&, const std::vector<std::string>& heading);
+// Says how many rules were written, and how they are used; `output` is empty for standard output.
+void say_written(std::size_t rules, const std::string& output);
 
 // The text as a TOML string, with its quotes.
 std::string toml_string(const std::string&);

@@ -232,7 +232,7 @@ int tune(const TuneOptions& options, const std::string& output) {
   const auto general =
       options.generalize ? generalize(tuned, policy, tf32) : std::vector<FrozenRule>();
   if (options.generalize)
-    say(std::to_string(general.size()) + " rules for other batch or image sizes" +
+    say(std::to_string(general.size()) + (general.size() == 1 ? " rule" : " rules") + " for other batch or image sizes" +
         (general.empty() ? ": no engine is within 3 % of the best over several" : ""));
   if (old) {
     const Refreshed file = refreshed(*old, rules, general, place, options.keep);
@@ -249,6 +249,7 @@ int tune(const TuneOptions& options, const std::string& output) {
       output,
       pin_file(rules, {"What is best (" + options.policy + ") for the problems of " + join(options.logs, ", ") + ", by convpin tune.",
                        "Each rule holds for this GPU and this cuDNN alone: an engine's number means another thing elsewhere."}));
+  say_written(rules.size(), output);
   return kYes;
 }
 
@@ -258,7 +259,8 @@ Action declare_tune(CLI::App& app, const Program&) {
   auto o = std::make_shared<TuneOptions>();
   app.add_option(
          "log", o->logs,
-         "logs of convpin run --record: their problems, most time-consuming first; --refresh needs none")
+         "logs of convpin run --record: their problems, most time-consuming first (without times in them: most often called); "
+         "--refresh needs none")
       ->type_name("FILE");
   const auto output = declare_output(app, "the rules");
   app.add_option("--log", o->log, "file for the measurements, which a later start goes on from; the output's name with .jsonl without it")
