@@ -104,6 +104,9 @@ class Run(command.Case):
         for arguments in ([], ["run"], ["run", "--"], ["run", "--recrod", "x", "--", "true"], ["rum"], ["help", "rum"], ["path", "x"]):
             with self.subTest(arguments):
                 self.assertEqual(self.convpin(*arguments, status=2).stdout, "")
+        done = self.convpin("run", "--record", "none/run.jsonl", "--", "echo", "started", status=2)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, "--record: nothing can be written in '.*/none'")
 
     def test_the_library_is_found_where_both_are_installed(self):
         self.assertEqual(self.convpin("path").stdout, LIBRARY + "\n")

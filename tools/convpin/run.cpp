@@ -91,7 +91,13 @@ void check_settings(const RunOptions& options) {
   }
   if (settings.disable && (!options.record.empty() || !options.config.empty()))
     throw BadUse("CONVPIN_DISABLE=1 is set: nothing would be pinned or recorded");
-  if (!options.record.empty()) say_what_recording_changes(settings, without_record);
+  if (!options.record.empty()) {
+    // Known before the job has run for a day; a folder with a % in its name is only known in it.
+    const std::string folder = fs::path(settings.log_path).parent_path();
+    if (folder.find('%') == folder.npos && access(settings.log_path.c_str(), W_OK) != 0 && access(folder.c_str(), W_OK) != 0)
+      throw BadUse("--record: nothing can be written in " + quote(folder) + ": " + std::strerror(errno));
+    say_what_recording_changes(settings, without_record);
+  }
   // As the settings have it: absolute, since the program may change its folder before its first convolution.
   if (!options.config.empty()) setenv("CONVPIN_CONFIG", settings.config_files.c_str(), 1);
   if (!options.record.empty()) setenv("CONVPIN_LOG", settings.log_path.c_str(), 1);
