@@ -146,6 +146,9 @@ class Tune(command.Case):
         done = self.convpin("tune", "--refresh", "old.toml", "-o", "new.toml", *FEW)
         self.assertIn("old.toml: 3 rules kept, 1 rule replaced, 1 new", done.stderr)
         self.assertEqual(done.stderr.count(" s left]"), 1)
+        # Nobody counted calls: none are made up, in the log nor in the comment.
+        self.assertNotIn("count", [r["type"] for r in command.children.read_log(self.folder / "new.toml.jsonl")])
+        self.assertIn("graph API", (self.folder / "new.toml").read_text())
         new = (self.folder / "new.toml").read_text()
         self.assertNotIn("9.1.0", new)
         for kept in (head, second, other_gpu, mine):

@@ -22,7 +22,7 @@ std::string request_for(const Usage& usage, const Ran& ran) {
 std::string count(std::uint64_t number, const char* what) { return std::to_string(number) + " " + what + (number == 1 ? "" : "s"); }
 
 std::vector<std::string> comments_for(const Usage& usage, const Ran& ran) {
-  std::string first = count(ran.calls, "call") + " (" + usage.api + ")";
+  std::string first = ran.calls > 0 ? count(ran.calls, "call") + " (" + usage.api + ")" : usage.api + " API";  // of a refreshed file
   if (!usage.labels.empty()) first += ": " + join(usage.labels, ", ");
   const LoggedCandidate* is = usage.chosen();
   if (is->time_ms) first += "; " + four_digits(*is->time_ms) + " ms";

@@ -108,9 +108,8 @@ std::vector<Replayed> run_all(const ReplayOptions& options, const std::vector<Na
   return rows;
 }
 
-const std::vector<std::string> kColumns = {
-    "problem", "api", "candidate",       "logs",     "algo",  "engine", "heuristics_rank", "time_ms", "time_iqr_ms",
-    "error",   "workspace_bytes", "build_ms", "notes", "status", "reason"};
+const std::vector<std::string> kColumns = {"problem",     "api",   "candidate",       "logs",     "algo",  "engine", "heuristics_rank", "time_ms",
+                                           "time_iqr_ms", "error", "workspace_bytes", "build_ms", "notes", "status", "reason"};
 
 const std::vector<std::string> kEnergyColumns = {"energy_mj", "energy_sd_mj", "power_w"};
 
@@ -122,22 +121,21 @@ std::vector<Json> row_of(const Problem& problem, const Replayed& replayed, bool 
   for (const int note : c.numerical_notes) notes.push_back(numerical_note_name(note, problem.x.type));
   for (const int note : c.behavior_notes) notes.push_back(lower(cudnn_behavior_note(note)));
   if (c.host_timed) notes.push_back("host_timed");
-  std::vector<Json> row{
-          to_text(problem),
-          replayed.wanted.is_legacy() && replayed.wanted.algorithm >= 0 ? "legacy" : "graph",
-          replayed.wanted.names,
-          replayed.wanted.logs,
-          not_negative(c.algorithm),
-          c.engine.engine < 0 ? Json() : Json(to_tag(c.engine)),
-          not_negative(c.heuristics_rank),
-          optional(c.time_ms),
-          optional(c.time_iqr_ms),
-          optional(c.error),
-          optional(c.workspace_bytes),
-          optional(c.build_ms),
-          notes,
-          name_of(c.status),
-          c.reason.empty() ? Json() : Json(c.reason)};
+  std::vector<Json> row{to_text(problem),
+                        replayed.wanted.is_legacy() && replayed.wanted.algorithm >= 0 ? "legacy" : "graph",
+                        replayed.wanted.names,
+                        replayed.wanted.logs,
+                        not_negative(c.algorithm),
+                        c.engine.engine < 0 ? Json() : Json(to_tag(c.engine)),
+                        not_negative(c.heuristics_rank),
+                        optional(c.time_ms),
+                        optional(c.time_iqr_ms),
+                        optional(c.error),
+                        optional(c.workspace_bytes),
+                        optional(c.build_ms),
+                        notes,
+                        name_of(c.status),
+                        c.reason.empty() ? Json() : Json(c.reason)};
   if (energy)
     for (const auto& value : {c.energy_mj, c.energy_sd_mj, c.power_w}) row.push_back(optional(value));
   return row;
@@ -239,12 +237,7 @@ Action declare_replay(CLI::App& app, const Program&) {
   app.add_flag("--all", options->all, "also every engine");
   app.add_flag("--legacy", options->legacy, "the legacy API's algorithms (cudnnConvolutionForward and its like): those named, else all");
   app.add_flag("--energy", options->energy, "what each engine takes of energy too, by NVML's counter; with warm caches");
-  app.add_option("--energy-seconds", options->energy_plan.seconds, "how long each is kept running for it, at least")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--energy-repeats", options->energy_plan.repeats, "how often: the standard deviation is of these")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  declare_energy(app, options->energy_plan, 1);
   app.add_flag("--cold-cache", options->cold, "with something else in the caches before each launch");
   app.add_option("--rounds", options->rounds, "timed samples of each")
       ->check(CLI::Range(1, 100000))

@@ -106,6 +106,15 @@ class Trial {
 
 }  // namespace
 
+void declare_energy(CLI::App& app, EnergyPlan& plan, int fewest) {
+  app.add_option("--energy-seconds", plan.seconds, "how long each is kept running for its energy, at least")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--energy-repeats", plan.repeats, "how often: the standard deviation is of these")
+      ->check(CLI::Range(fewest, 1000))
+      ->capture_default_str();
+}
+
 EnergyMeter meter_of(const Gpu& gpu) {
   if (!gpu.nvml) throw BadUse("energy can't be measured: " + gpu.nvml.error);
   return {[&gpu] { return gpu.nvml->energy_mj(); },

@@ -9,6 +9,10 @@
 #include "tools/convpin/energy.hpp"
 #include "tools/convpin/timing.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace convpin::cli {
 
 struct TrialOptions {
@@ -20,6 +24,8 @@ struct TrialOptions {
   // Where a sentence goes on what was wrong with the clocks while the finalists were timed, and was so the second time too.
   std::string* disturbed = nullptr;
 };
+// --energy-seconds and --energy-repeats, of which `fewest` are allowed.
+void declare_energy(CLI::App&, EnergyPlan&, int fewest);
 // What its energy is measured with. Throws BadUse where it has no NVML.
 EnergyMeter meter_of(const Gpu&);
 

@@ -292,12 +292,7 @@ Action declare_tune(CLI::App& app, const Program&) {
       ->capture_default_str();
   app.add_flag("--energy", o->energy,
                "measure energy too, of the framework's choice and the fastest, with warm caches; least_energy does so by itself");
-  app.add_option("--energy-seconds", o->energy_plan.seconds, "how long each is kept running for its energy")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--energy-repeats", o->energy_plan.repeats, "how often: the standard deviation is of these")
-      ->check(CLI::Range(2, 1000))
-      ->capture_default_str();
+  declare_energy(app, o->energy_plan, 2);
   app.add_flag("--knobs", o->knobs, "also every configuration that the heuristics list, and the knobs around the best");
   app.add_flag("--cold-cache", o->cold, "with something else in the caches before each launch");
   app.add_option("--refresh", o->refresh,

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -62,7 +61,7 @@ void TuneState::add(const Usage& usage, const std::vector<Candidate>& candidates
     choice.ran = to_tag(c.engine);
     choice.reason = tuned.reason;
     add(choice_record(problems_, usage.problem, choice, c));
-    add(count_record(problems_, choice.ran, std::max<std::uint64_t>(usage.calls, 1)));
+    if (usage.calls > 0) add(count_record(problems_, choice.ran, usage.calls));
   }
   write();
 }
