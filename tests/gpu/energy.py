@@ -3,7 +3,7 @@
     python3 energy.py --gpus 4 --folder build/gpu/energy --out energy.md     (again, until nothing is "not done yet")
 
 Layers: each algorithm by the fastest engine that stands for it and converts nothing down, kept running by `convpin replay --energy`,
-in --runs fresh processes on the same GPU, --energy-repeats times in each; the spread is over the processes. Steps (AMP, batch 64): NVML's total-energy counter from
+in --runs fresh processes on the same GPU, --energy-repeats times in each; the spread is over the processes. Steps (AMP, batch 256): NVML's total-energy counter from
 one of its moves to another over --step-seconds of steps, a fresh process each, the policies alternating.
 least_energy is tuned for the problems that take most time first, as far as the budget goes; the others have the fastest then.
 """
@@ -22,6 +22,7 @@ LAYERS = {
 KINDS = {"fp32": "float nchw", "fp16": "half nhwc"}
 NAMES = ["IMPLICIT_GEMM", "IMPLICIT_PRECOMP_GEMM", "GEMM", "DIRECT", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"]
 POLICIES = ["benchmark off", "benchmark on", "frozen", "fastest", "least_memory", "least_energy"]
+BATCH = 256   # with 64 the host decides how long a step takes, and with it how much the GPU takes while it waits
 PARTS = 4   # of the log that is tuned, whatever the number of GPUs
 
 
@@ -90,7 +91,7 @@ def record(o):
     if not log.exists():
         unfinished = log.with_suffix(".part")
         unfinished.unlink(missing_ok=True)
-        spread.must(spread.run(spread.program("training.py", "resnet50", "amp", "--steps", 8, record=unfinished)), "recording")
+        spread.must(spread.run(spread.program("training.py", "resnet50", "amp", "--batch", BATCH, "--steps", 8, record=unfinished)), "recording")
         unfinished.rename(log)
     spread.must(spread.convpin("freeze", log, "-o", o.folder / "frozen.toml"), "freezing")
     for part, problems in enumerate(spread.dealt(spread.problems_in(log), PARTS)):
@@ -117,7 +118,7 @@ def step(o, gpu, turn, rows):
     for policy in POLICIES[turn % 6:] + POLICIES[:turn % 6]:
         if rows.of(policy=policy, turn=turn) or spread.left(o) < o.step_seconds + 45:
             continue
-        argv = spread.program("training.py", "resnet50", "amp", "--steps", 10, "--joules", o.step_seconds,
+        argv = spread.program("training.py", "resnet50", "amp", "--batch", BATCH, "--steps", 10, "--joules", o.step_seconds,
                               *(["--benchmark"] if policy == "benchmark on" else []), config=pins(o, policy))
         out, _, seconds = spread.must(spread.run(argv, gpu=gpu), f"a step's energy, {policy}")
         r = json.loads(out.splitlines()[-1])
@@ -126,7 +127,7 @@ def step(o, gpu, turn, rows):
 
 
 def write_steps(o, rows, out):
-    out.write("\n| ResNet-50, a training step (AMP, batch 64) | J | ratio to benchmark off | ms | W | idle W | device peak GiB | runs |\n|" + " --- |" * 8 + "\n")
+    out.write(f"\n| ResNet-50, a training step (AMP, batch {BATCH}) | J | ratio to benchmark off | ms | W | idle W | device peak GiB | runs |\n|" + " --- |" * 8 + "\n")
     off = {r["turn"]: r["joules_per_step"] for r in rows.of(policy="benchmark off")}
     for policy in POLICIES:
         of = rows.of(policy=policy)
