@@ -60,6 +60,10 @@ Descriptor::~Descriptor() {
 
 bool Notes::has_numerical(int note) const { return std::find(numerical.begin(), numerical.end(), note) != numerical.end(); }
 
+bool Notes::compiled_at_run_time() const {
+  return std::find(behavior.begin(), behavior.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behavior.end();
+}
+
 EngineConfig read_config(const Library& library, cudnnBackendDescriptor_t config) {
   EngineConfig out;
   const Descriptor engine = engine_of(library, config);

@@ -40,6 +40,7 @@ struct Notes {
   std::vector<int> numerical;  // cudnnBackendNumericalNote_t
   std::vector<int> behavior;   // cudnnBackendBehaviorNote_t
   bool has_numerical(int note) const;
+  bool compiled_at_run_time() const;
 };
 
 // Engine and knobs of a finalized engine configuration; engine -1 if it can't be read.

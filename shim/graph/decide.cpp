@@ -46,7 +46,9 @@ Decision by_name(const Library& library, ProblemState& state, const Rule& rule, 
     auto wanted = wanted_configs(request, graph.problem, library.version, heuristics);
     std::string reason = wanted.empty() ? means_nothing(graph.problem) : "";
     keep_allowed(library, state, rule, descriptor, target, wanted, reason);
-    Pins pins = possible_pins(library, descriptor, target, wanted, workspace_limit_of(&rule));
+    // Of a pin that must run, a program that finds nothing behind it is told the reason.
+    const Compiled compiled = rule.on_unsupported == OnUnsupported::Error ? Compiled::Tried : Compiled::Untried;
+    Pins pins = possible_pins(library, descriptor, target, wanted, workspace_limit_of(&rule), compiled);
     for (EngineConfig& config : pins.configs)
       if (std::find(out.configs.begin(), out.configs.end(), config) == out.configs.end()) out.configs.push_back(std::move(config));
     if (pins.configs.empty()) out.reason += (out.reason.empty() ? "" : "; ") + (pins.reason.empty() ? reason : pins.reason);

@@ -30,6 +30,16 @@ std::string forbidden(const Library& library, PlanNode& plan) {
   return failure_by_rule(state, reason.empty() ? kOwnConfiguration : reason);
 }
 
+// A pin's plan that cuDNN has just refused, with its words, which stay the program's to read.
+void plan_refused(const Library& library, PlanNode& plan, cudnnStatus_t status) {
+  plan_failed(plan);
+  if (!plan.answer || plan.slot >= plan.answer->pins) return;
+  const std::string said = take_last_error(library);
+  put_last_error_back(said);
+  std::lock_guard hold(plan.answer->lock);
+  plan.answer->slots[plan.slot].refused = explained(library, status, said);
+}
+
 }  // namespace
 
 cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t descriptor, PlanNode& plan, bool& finalized) {
@@ -43,7 +53,7 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
   }
   const cudnnStatus_t status = library.cudnnBackendFinalize(descriptor);
   if (status != CUDNN_STATUS_SUCCESS) {
-    plan_failed(plan);
+    plan_refused(library, plan, status);
     return status;
   }
   finalized = true;
@@ -89,12 +99,16 @@ namespace {
 
 bool dropped(const Answer::Slot& slot) { return slot.given && !slot.alive && !slot.built; }
 
+std::string failure_of(const Answer::Slot& pin) {
+  if (!pin.refused.empty()) return ": " + pin.refused;
+  return pin.built ? " was built, but failed to run" : " needs more workspace than the limit";
+}
+
 // Why none of the pins runs.
 std::string fate_of(const Answer& answer) {  // under its lock
   const auto begin = answer.slots.begin(), end = begin + static_cast<std::ptrdiff_t>(answer.pins);
   const std::string first = begin == end ? "it" : to_tag(begin->config);
-  if (const auto at = std::find_if(begin, end, [](const auto& s) { return s.failed; }); at != end)
-    return to_tag(at->config) + (at->built ? " was built, but failed to run" : " could not be built, or needs more workspace than the limit");
+  if (const auto at = std::find_if(begin, end, [](const auto& s) { return s.failed; }); at != end) return to_tag(at->config) + failure_of(*at);
   if (std::any_of(begin, end, [](const auto& s) { return s.built; })) return first + kBuiltAndDropped;
   if (std::any_of(begin, end, [](const auto& s) { return s.given; }))
     return first + " was dropped by the program itself (its filter on numerical notes, such as TF32 or determinism, or on memory)";
@@ -242,6 +256,9 @@ Choice choice_of(const Library& library, const PlanNode& plan, const Way& way) {
   }
   std::lock_guard hold(plan.answer->lock);
   choice.reason = fate_of(*plan.answer);
+  const auto pins = plan.answer->slots.begin();
+  const bool refused = std::any_of(pins, pins + static_cast<std::ptrdiff_t>(plan.answer->pins), [](const auto& s) { return !s.refused.empty(); });
+  if (refused) choice.kind = ChoiceKind::Unsupported;
   return choice;
 }
 

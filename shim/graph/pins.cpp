@@ -70,7 +70,7 @@ std::string means_nothing(const Problem& problem) {
 }
 
 Pins possible_pins(const Library& library, cudnnBackendDescriptor_t graph, const Target& target,
-                   const std::vector<EngineConfig>& wanted, std::int64_t limit) {
+                   const std::vector<EngineConfig>& wanted, std::int64_t limit, Compiled compiled) {
   std::size_t free = 0, total = 0;
   const Driver* d = driver(library);
   const bool memory_known = d && d->memory_info(&free, &total) == CUDA_SUCCESS;
@@ -78,8 +78,17 @@ Pins possible_pins(const Library& library, cudnnBackendDescriptor_t graph, const
   Pins out;
   std::vector<EngineConfig> unlikely;  // they build, but may not fit into memory
   std::optional<std::size_t> refused;  // the last that cuDNN refused
+  // The rest of a family goes along untried: a framework takes the first that passes its filter.
+  const auto from = [&](std::size_t i) { out.configs.assign(wanted.begin() + static_cast<std::ptrdiff_t>(i), wanted.end()); };
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const Plan plan = build_plan(library, graph, wanted[i], target);
+    const ReasonScope quiet(library);
+    const Descriptor config(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (fill_config(library, config.get(), graph, wanted[i], target)) {
+      refused = i;
+      continue;
+    }
+    if (compiled == Compiled::Untried && read_notes(library, config.get()).compiled_at_run_time()) return from(i), out;
+    const Plan plan = build_plan(library, config.get(), target);
     if (plan.status != CUDNN_STATUS_SUCCESS) {
       refused = i;
       continue;
@@ -94,9 +103,7 @@ Pins possible_pins(const Library& library, cudnnBackendDescriptor_t graph, const
       unlikely.push_back(wanted[i]);
       continue;
     }
-    // It is possible. The rest of a family goes along untried: a framework takes the first that passes its filter.
-    out.configs.assign(wanted.begin() + static_cast<std::ptrdiff_t>(i), wanted.end());
-    return out;
+    return from(i), out;
   }
   out.configs = std::move(unlikely);
   if (out.configs.empty() && out.reason.empty() && refused) {

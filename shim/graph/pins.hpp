@@ -28,13 +28,16 @@ int algorithm_in(const Problem&, std::size_t cudnn_version, int engine);
 bool satisfies(const Request&, const Problem&, std::size_t cudnn_version, const EngineConfig& ran);
 
 struct Pins {
-  std::vector<EngineConfig> configs;   // the first builds a plan here; empty: none does
+  std::vector<EngineConfig> configs;   // the first builds a plan here, or is untried; empty: none does
   std::string reason;                  // why none: over the limit, if any was, else of the last that cuDNN refused
 };
+// A scratch plan of an engine that is compiled at run time is compiled in vain, for tenths of a second: cuDNN keeps nothing of it
+// (measured, 9.19; EfficientNet-B0's first step took twice as long). Where something stands behind a pin it goes along untried.
+enum class Compiled : bool { Tried, Untried };
 // Finds the first of the wanted configurations that builds, within the workspace limit (bytes; -1: none), by scratch plans.
 // What may not fit into the free memory comes last.
 Pins possible_pins(const Library&, cudnnBackendDescriptor_t graph, const Target&, const std::vector<EngineConfig>& wanted,
-                   std::int64_t workspace_limit);
+                   std::int64_t workspace_limit, Compiled);
 // Why a request means no configuration at all.
 std::string means_nothing(const Problem&);
 

@@ -133,8 +133,7 @@ struct Session {
 
 // Building a run-time compiled engine takes tenths of a second: not for a policy that may not take it.
 bool pointless(const Session& session, const Notes& notes) {
-  const bool compiled = std::find(notes.behavior.begin(), notes.behavior.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != notes.behavior.end();
-  return compiled && session.allowed && !session.allowed->has(Flag::RuntimeCompilation);
+  return notes.compiled_at_run_time() && session.allowed && !session.allowed->has(Flag::RuntimeCompilation);
 }
 
 Attempt attempt_of(const Session& session, const Row& row) {

@@ -69,7 +69,18 @@ std::string status_in_words(const Library& library, cudnnStatus_t status) {
   return detailed ? "not supported: " + words : words;
 }
 
+std::string explained(const Library& library, cudnnStatus_t status, const std::string& collected, const std::string& last_error) {
+  const std::string in_words = status_in_words(library, status);
+  std::string reason = best_reason(collected);
+  if (reason.empty()) reason = best_reason("Reason: " + last_error);
+  return reason.empty() || reason == in_words ? in_words : in_words + " (" + reason + ")";
+}
+
 }  // namespace
+
+std::string explained(const Library& library, cudnnStatus_t status, const std::string& last_error) {
+  return explained(library, status, {}, last_error);
+}
 
 std::string best_reason(const std::string& lines) {
   // "Warning: CUDNN_STATUS_NOT_SUPPORTED_SHAPE; Reason: 'c' per group must be 1 at: wDesc->dimA[1] != 1". The
@@ -104,14 +115,9 @@ ReasonScope::~ReasonScope() {
 }
 
 std::string ReasonScope::text(cudnnStatus_t status) const {
-  const std::string in_words = status_in_words(library_, status);
-  std::string reason = best_reason(collected_);
-  if (reason.empty() && library_.cudnnGetLastErrorString) {
-    char message[512] = {};
-    library_.cudnnGetLastErrorString(message, sizeof message);
-    reason = best_reason("Reason: " + std::string(message));
-  }
-  return reason.empty() || reason == in_words ? in_words : in_words + " (" + reason + ")";
+  char message[512] = {};
+  if (library_.cudnnGetLastErrorString) library_.cudnnGetLastErrorString(message, sizeof message);
+  return explained(library_, status, collected_, message);
 }
 
 cudnnStatus_t set_callback(const Library& library, unsigned mask, void* data, cudnnCallback_t function) noexcept {

@@ -37,6 +37,8 @@ class ReasonScope {
   bool switched_on_ = false;
 };
 
+// The same of a status and what cudnnGetLastErrorString says of it.
+std::string explained(const Library&, cudnnStatus_t, const std::string& last_error);
 // The sentence that explains most in a block of cuDNN's log lines; empty if none says anything a person can use.
 std::string best_reason(const std::string& lines);
 

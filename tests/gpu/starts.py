@@ -150,7 +150,7 @@ def main():
             if tunings.of(to=f"{name}.tuned.toml", complete=True):   # else the starts' pins would change on the way
                 for turn in range(0, o.starts, 2):
                     start(o, gpu, name, range(turn, min(turn + 2, o.starts)), rows)
-            return do
+        return do
 
     failures = spread.over_gpus(o, [[job(name) for name in mine] + [lambda gpu, n=n: search(o, gpu, n) for n in mine]
                                     for mine in spread.dealt(o.configs, o.gpus)])

@@ -46,6 +46,14 @@ class Errors(children.Case):
                 self.assertEqual(child.log[-1]["unsupported_problems"], 1)
                 self.assertLessEqual({what.split("/")[0] for what, _, _ in child.trace}, {"legacy"} if "--benchmark" in way else set())
 
+    def test_of_an_engine_that_is_compiled_at_run_time(self):
+        """Such a pin goes to the program untried, but not where it must run: the failure has its reason."""
+        self.rule('"eng2"')
+        for way in (("--api", "graph"), ("--api", "graph", "--benchmark"), ("--api", "graph", "--own-config")):
+            with self.subTest(way):
+                child = self.run_with(*way, PROBLEM, STANDIN_COMPILED="eng2", STANDIN_FAIL_PLAN="eng2")
+                self.assert_fails(child, r"rule stem asks for eng2, which is not possible here \(eng2: .*STANDIN_FAIL_PLAN")
+
     def test_the_same_with_fallback(self):
         self.rule('"WINOGRAD"', "fallback")
         for way in WAYS:

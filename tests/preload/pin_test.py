@@ -1,7 +1,8 @@
 """Naming an algorithm: what CONV_FWD_ALGO asks for is what the stand-in executes, on both APIs.
 
 Would fail when: a number, name or tag is not understood or means another algorithm; "set" is said where another engine
-ran; an algorithm that is not possible is not refused with its reason; the output is not that algorithm's.
+ran; an algorithm that is not possible is not refused with its reason; the output is not that algorithm's; an engine that is
+compiled at run time is compiled for nothing but the program's own plan.
 """
 import children
 from children import LEGACY_RUNS, PROBLEM
@@ -92,6 +93,22 @@ class Pin(children.Case):
         for text in ("eng999", "eng71", "eng38_k2=12345", "eng38_k63=1"):
             with self.subTest(text):
                 self.assert_not_set(self.pin(text, same=True), "unsupported", text.split("_")[0] + ".*: .")
+
+    def test_a_compiled_engine_is_not_compiled_in_vain(self):
+        """Any other is tried before it is given to the program; one that is compiled at run time is the program's to build."""
+        def plans(**more):
+            self.write("plans", "")
+            child = self.pin("eng2", STANDIN_TRACE_PLANS="plans", **more)
+            return child, (self.folder / "plans").read_text().splitlines().count("eng2")
+
+        tried, times = plans()
+        self.assert_set(tried, "im2col_gemm")
+        untried, once_less = plans(STANDIN_COMPILED="eng2")
+        self.assert_set(untried, "im2col_gemm")
+        self.assertEqual(once_less, times - 1)
+        # Where it can't be built after all, the program takes what stands behind it, and cuDNN's reason is told.
+        refused, _ = plans(STANDIN_COMPILED="eng2", STANDIN_FAIL_PLAN="eng2", same=True)
+        self.assert_not_set(refused, "unsupported", "eng2: not supported .*STANDIN_FAIL_PLAN")
 
     def test_engines_are_the_graph_apis(self):
         self.assert_not_set(self.pin("eng2", "legacy", same=True), "unsupported", "engine of the graph API")

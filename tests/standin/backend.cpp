@@ -99,6 +99,14 @@ bool is_refused_plan(Descriptor descriptor) {
   return plan && named_in("STANDIN_FAIL_PLAN", plan->graph.operation(), "eng" + std::to_string(plan->engine));
 }
 
+// Whether an engine is to say that it is compiled at run time: those that are never finalize without a device.
+bool is_compiled(Descriptor engine) {
+  std::int64_t index = -1, count = 0;
+  if (std::getenv("STANDIN_COMPILED") == nullptr) return false;
+  real::cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &index);
+  return named_in("STANDIN_COMPILED", Operation::Forward, "eng" + std::to_string(index));
+}
+
 }  // namespace
 
 const std::string& device_json() {
@@ -215,9 +223,25 @@ STANDIN_EXPORT cudnnStatus_t cudnnBackendSetAttribute(Descriptor descriptor, cud
   return status;
 }
 
+STANDIN_EXPORT cudnnStatus_t cudnnBackendGetAttribute(Descriptor descriptor, cudnnBackendAttributeName_t name,
+                                                      cudnnBackendAttributeType_t type, std::int64_t requested,
+                                                      std::int64_t* count, void* elements) {
+  if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE && is_compiled(descriptor)) {
+    if (count != nullptr) *count = 1;
+    if (requested > 0 && elements != nullptr) *static_cast<cudnnBackendBehaviorNote_t*>(elements) = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    return CUDNN_STATUS_SUCCESS;
+  }
+  return real::cudnnBackendGetAttribute(descriptor, name, type, requested, count, elements);
+}
+
 STANDIN_EXPORT cudnnStatus_t cudnnBackendFinalize(Descriptor descriptor) {
-  if (std::getenv("STANDIN_FAIL_PLAN") != nullptr && is_refused_plan(descriptor))
-    return refuse(CUDNN_STATUS_NOT_SUPPORTED, "STANDIN_FAIL_PLAN");
+  const bool refused = std::getenv("STANDIN_FAIL_PLAN") != nullptr && is_refused_plan(descriptor);
+  if (std::getenv("STANDIN_TRACE_PLANS") != nullptr) {
+    Descriptor config = nullptr;
+    with_watched(descriptor, [&](const Watched& w) { config = w.engine_config; });
+    if (config != nullptr) trace_plan("eng" + std::to_string(engine_of(config)));
+  }
+  if (refused) return refuse(CUDNN_STATUS_NOT_SUPPORTED, "STANDIN_FAIL_PLAN");
   const cudnnStatus_t status = real::cudnnBackendFinalize(descriptor);
   if (status == CUDNN_STATUS_SUCCESS) with_watched(descriptor, [](Watched& w) { w.finalized = true; });
   return status;

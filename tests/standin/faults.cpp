@@ -37,6 +37,16 @@ bool names(std::string_view element, Operation operation, std::string_view what)
   return element.substr(0, slash) == name_of(operation) && element.substr(slash + 1) == what;
 }
 
+// To the file that the variable names, if it does.
+void add_line(const char* variable, const std::string& line) {
+  const char* path = std::getenv(variable);
+  if (path == nullptr) return;
+  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
+  close(file);
+}
+
 }  // namespace
 
 cudnnStatus_t refuse(cudnnStatus_t status, const std::string& reason) {
@@ -65,15 +75,11 @@ cudnnStatus_t injected_fault(Operation operation, const std::string& what) {
 }
 
 void trace(const std::string& api, Operation operation, const std::string& what, const char* how) {
-  const char* path = std::getenv("STANDIN_TRACE");
-  if (path == nullptr) return;
   const std::string suffix = operation == Operation::Forward ? "" : std::string("/") + name_of(operation);
-  const std::string line = api + suffix + " " + what + " " + how + "\n";
-  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) return;
-  [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
-  close(file);
+  add_line("STANDIN_TRACE", api + suffix + " " + what + " " + how + "\n");
 }
+
+void trace_plan(const std::string& engine) { add_line("STANDIN_TRACE_PLANS", engine + "\n"); }
 
 }  // namespace standin
 

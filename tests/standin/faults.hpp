@@ -25,4 +25,7 @@ cudnnStatus_t injected_fault(Operation, const std::string& what);
 // One line for STANDIN_TRACE, of three words: "graph eng28 implicit_gemm", "legacy/backward_data 0 scatter".
 void trace(const std::string& api, Operation, const std::string& what, const char* how);
 
+// One line for STANDIN_TRACE_PLANS, each time a plan of the engine is to be finalized: "eng28".
+void trace_plan(const std::string& engine);
+
 }  // namespace standin
