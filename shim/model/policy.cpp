@@ -88,8 +88,7 @@ class Ranker {
   Ranking rank() {
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (i == own_ || !cost(i)) continue;
-      std::string why = against(all_[i], rule_);
-      if (why.empty()) why = not_allowed(all_[i], rule_.allow);
+      const std::string why = untakable(all_[i], rule_);
       if (why.empty()) {
         qualified_.push_back(i);
       } else if (!refused_ || better(i, *refused_)) {
@@ -163,6 +162,11 @@ std::string unmet(const Candidate& c, Flags require) {
   if (!uses) return "cuDNN doesn't say whether it uses tensor cores";
   if (wants && !*uses) return "it uses no tensor cores";
   return forbids && *uses ? "it uses tensor cores" : "";
+}
+
+std::string untakable(const Candidate& c, const Rule& rule) {
+  std::string why = against(c, rule);
+  return why.empty() ? not_allowed(c, rule.allow) : why;
 }
 
 Ranking rank(const std::vector<Candidate>& candidates, const Rule& rule) {

@@ -23,6 +23,8 @@ struct Ranking {
 // requirement or the limit, there is no gain to ask for: all that qualify are given.
 Ranking rank(const std::vector<Candidate>&, const Rule&);
 
+// Why a policy may not take it (a requirement, the limit, what is not allowed unasked); empty if it may.
+std::string untakable(const Candidate&, const Rule&);
 // Why this candidate is against the requirements ("it is not deterministic"); empty if it meets them. Of a candidate only
 // engine, algorithm, operation, math_type, deterministic and numerical_notes are looked at.
 std::string unmet(const Candidate&, Flags require);

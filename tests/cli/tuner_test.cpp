@@ -1,5 +1,6 @@
 // Fails when tune takes what is not better than the framework's choice beyond the spread, what it may not take unasked, or
-// a run-time compiled engine that never repays its compilation; or when candidates do not take turns.
+// a run-time compiled engine that never repays its compilation, or what was not timed beside the framework's choice; or when
+// candidates do not take turns.
 #include "tools/convpin/tuner.hpp"
 
 #include <gtest/gtest.h>
@@ -85,6 +86,35 @@ TEST(Choose, CompilationCountsAlsoWhereItWasDoneBefore) {
   EXPECT_EQ(chosen({timed(1, 1.0), compiled}, policy), 1);
   EXPECT_EQ(longest_compilation_ms({timed(1, 1.0), compiled}), 24);
   EXPECT_EQ(longest_compilation_ms({timed(1, 1.0)}), 0);
+}
+
+// By an earlier time, when the clock may have been another, nothing is better than the framework's choice.
+TEST(Contenders, OnlyWhatWasTimedBesideTheFrameworksChoice) {
+  std::vector<Candidate> all = {timed(1, 1.0), timed(2, 0.7), timed(3, 0.9), timed(4, 0.5, {kNondeterministic})};
+  all[0].framework_choice = true;
+  EXPECT_EQ(chosen(all), 2);
+  EXPECT_EQ(chosen(contenders(all, {0, 2}, {})), 3);
+  EXPECT_EQ(chosen(contenders(all, {0}, {})), 1);
+  EXPECT_EQ(contenders(all, {0, 2}, {})[3].status, CandidateStatus::Ok);  // of what can't be chosen the reason still speaks
+  TunePolicy memory;  // whose measure is the same at any time
+  memory.kind = PolicyKind::LeastMemory;
+  all[1].workspace_bytes = 0;
+  EXPECT_EQ(chosen(contenders(all, {0}, memory), memory), 2);
+}
+
+TEST(MayBeChosen, AsChooseWould) {
+  const Candidate own = timed(1, 1.0);
+  TunePolicy policy;
+  EXPECT_TRUE(may_be_chosen(timed(2, 0.5), &own, policy));
+  for (const int note : {kDownConvert, kNondeterministic}) EXPECT_FALSE(may_be_chosen(timed(2, 0.5, {note}), &own, policy)) << note;
+  policy.tf32 = false;
+  EXPECT_FALSE(may_be_chosen(timed(2, 0.5, {kTensorCore}), &own, policy));
+  Candidate compiled = timed(2, 0.5);
+  compiled.behavior_notes = {0};  // CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION
+  compiled.build_ms = 400;
+  EXPECT_TRUE(may_be_chosen(compiled, &own, policy));
+  policy.steps = 100;
+  EXPECT_FALSE(may_be_chosen(compiled, &own, policy));
 }
 
 TEST(Choose, LeastMemory) {

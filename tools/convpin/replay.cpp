@@ -76,7 +76,7 @@ void run_graph(const ReplayOptions& options, const Gpu& gpu, const Problem& prob
   trial.timing = timing_for(options);
   trial.cold = options.cold;
   if (options.energy) trial.energy = options.energy_plan;
-  auto candidates = try_all(**bench, configs, nullptr, trial, [] { return false; });
+  auto candidates = try_all(**bench, configs, nullptr, trial, [] { return false; }).candidates;
   for (std::size_t i = 0; i < wanted.size(); ++i) rows.push_back({wanted[i], std::move(candidates[i])});
 }
 

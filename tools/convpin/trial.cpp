@@ -69,16 +69,24 @@ class Trial {
     }
   }
 
-  // Of those that run, fastest first, `most` and the one that is always in.
-  std::vector<std::size_t> fastest(std::size_t most, double within, const EngineConfig* always) const {
+  std::vector<std::size_t> those_that_run() const {
     std::vector<std::size_t> places(runnables_.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
     std::erase_if(places, [&](std::size_t i) { return !runnables_[i]; });
+    return places;
+  }
+
+  // Of those that run and may win, fastest first, `most` with the one that is always in.
+  std::vector<std::size_t> fastest(std::size_t most, double within, const EngineConfig* always) const {
+    auto places = those_that_run();
     const auto ms = [&](std::size_t i) { return runnables_[i].candidate.time_ms.value_or(HUGE_VAL); };
     std::ranges::stable_sort(places, {}, ms);
     std::vector<std::size_t> kept;
     const auto is_always = [&](std::size_t i) { return always && runnables_[i].candidate.engine == *always; };
-    std::size_t room = most - (most > 0 && std::ranges::any_of(places, is_always) ? 1 : 0);
+    const auto at = std::ranges::find_if(places, is_always);
+    const Candidate* beside = at == places.end() ? nullptr : &runnables_[*at].candidate;
+    if (options_.may_win) std::erase_if(places, [&](std::size_t i) { return !is_always(i) && !options_.may_win(runnables_[i].candidate, beside); });
+    std::size_t room = most - (most > 0 && beside ? 1 : 0);
     for (const std::size_t i : places) {
       const bool near = room > 0 && (within == HUGE_VAL || ms(i) <= within * ms(places.front()));
       if (is_always(i)) {
@@ -121,15 +129,13 @@ EnergyMeter meter_of(const Gpu& gpu) {
           [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }};
 }
 
-std::vector<Candidate> try_all(Bench& bench, const std::vector<EngineConfig>& configs, const EngineConfig* always,
-                               const TrialOptions& options, const std::function<bool()>& stop) {
+Trials try_all(Bench& bench, const std::vector<EngineConfig>& configs, const EngineConfig* always, const TrialOptions& options,
+               const std::function<bool()>& stop) {
   Trial trial(bench, options, stop);
   for (const EngineConfig& config : configs) trial.prepare(config);
   bench.set_cold(options.cold);
-  std::vector<std::size_t> all = trial.fastest(configs.size(), HUGE_VAL, nullptr);
-  std::ranges::sort(all);  // in the order that was given
-  trial.time(all, options.timing);
-  const auto finalists = trial.fastest(options.finalists, HUGE_VAL, always);
+  trial.time(trial.those_that_run(), options.timing);
+  auto finalists = trial.fastest(options.finalists, HUGE_VAL, always);
   if (options.finalists > 0 && finalists.size() > 1 && !stop()) {
     TimingPlan again = options.timing;
     again.rounds *= 2;
@@ -138,7 +144,7 @@ std::vector<Candidate> try_all(Bench& bench, const std::vector<EngineConfig>& co
     trial.time_watched(finalists, again);
   }
   if (options.energy && !stop()) trial.measure_energy(trial.fastest(options.energy->most, options.energy->within, always));
-  return trial.candidates();
+  return {trial.candidates(), std::move(finalists)};
 }
 
 }  // namespace convpin::cli

@@ -20,6 +20,8 @@ struct TrialOptions {
   std::optional<std::int64_t> workspace_limit;
   bool cold = false;
   std::size_t finalists = 0;                     // so many of the fastest are timed again, against each other; 0: none
+  // Which may be among them, and have their energy measured, beside `always` (null where it is none of them); empty: all.
+  std::function<bool(const Candidate&, const Candidate* always)> may_win;
   std::optional<EnergyPlan> energy;              // measured too: of a GPU with NVML
   // Where a sentence goes on what was wrong with the clocks while the finalists were timed, and was so the second time too.
   std::string* disturbed = nullptr;
@@ -29,9 +31,12 @@ void declare_energy(CLI::App&, EnergyPlan&, int fewest);
 // What its energy is measured with. Throws BadUse where it has no NVML.
 EnergyMeter meter_of(const Gpu&);
 
-// A candidate a configuration, in their order, with time and error where it runs. `always`: a configuration that is among
-// the finalists whatever its time. `stop` is asked between the parts; what was not tried by then is Skipped.
-std::vector<Candidate> try_all(Bench&, const std::vector<EngineConfig>&, const EngineConfig* always, const TrialOptions&,
-                               const std::function<bool()>& stop);
+struct Trials {
+  std::vector<Candidate> candidates;             // one a configuration, in their order, with time and error where it runs
+  std::vector<std::size_t> finalists;            // into them: their times were taken side by side, later than the others'
+};
+// `always`: a configuration that is among the finalists whatever its time. `stop` is asked between the parts; what was not
+// tried by then is Skipped.
+Trials try_all(Bench&, const std::vector<EngineConfig>&, const EngineConfig* always, const TrialOptions&, const std::function<bool()>& stop);
 
 }  // namespace convpin::cli

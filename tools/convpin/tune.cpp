@@ -99,17 +99,24 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   trial.cold = options.cold;
   trial.finalists = 5;
   trial.workspace_limit = policy.workspace_limit;
+  const auto decided_by = [&](const Candidate* own_candidate) {
+    TunePolicy known = policy;
+    known.tf32 = takes_tf32(tf32, usage.problem, own_candidate);
+    return known;
+  };
+  trial.may_win = [&](const Candidate& c, const Candidate* beside) { return may_be_chosen(c, beside, decided_by(beside)); };
   Measured m;
   trial.disturbed = &m.disturbed;
   const std::optional<EnergyPlan> energy = options.wants_energy() ? std::optional(options.energy_plan) : std::nullopt;
   if (!options.knobs) trial.energy = energy;  // else of the last ones
-  m.candidates = try_all(bench, configs, &own, trial, stop);
-  policy.tf32 = takes_tf32(tf32, usage.problem, &m.candidates[0]);
+  Trials first = try_all(bench, configs, &own, trial, stop);
+  m.candidates = std::move(first.candidates);
+  policy = decided_by(&m.candidates[0]);
   policy.compile_ms = std::max(policy.compile_ms, longest_compilation_ms(m.candidates));
   m.candidates[0].framework_choice = true;
   TunePolicy by_now = policy;
   by_now.least_energy = policy.least_energy && !options.knobs;
-  m.tuned = choose(m.candidates, 0, by_now);
+  m.tuned = choose(contenders(m.candidates, first.finalists, by_now), 0, by_now);
   if (options.knobs && m.tuned.chosen && !stop()) {
     trial.energy = energy;
     std::string disturbed_again;
@@ -118,8 +125,13 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
     std::erase_if(more, [&](const EngineConfig& c) { return std::ranges::find(configs, c) != configs.end(); });
     if (*m.tuned.chosen != 0) more.insert(more.begin(), m.candidates[*m.tuned.chosen].engine);
     more.insert(more.begin(), own);  // both measured again beside them
-    for (Candidate& c : try_all(bench, more, &own, trial, stop)) {
+    Trials again = try_all(bench, more, &own, trial, stop);
+    std::vector<std::size_t> finalists;
+    for (std::size_t i = 0; i < again.candidates.size(); ++i) {
+      Candidate& c = again.candidates[i];
       const auto known = std::ranges::find(m.candidates, c.engine, &Candidate::engine);
+      if (std::ranges::find(again.finalists, i) != again.finalists.end())
+        finalists.push_back(static_cast<std::size_t>(known - m.candidates.begin()));  // where there is none it comes last
       if (known == m.candidates.end())
         m.candidates.push_back(std::move(c));
       else if (c.time_ms) {
@@ -128,7 +140,7 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
       }
     }
     if (m.disturbed.empty()) m.disturbed = disturbed_again;
-    m.tuned = choose(m.candidates, 0, policy);
+    m.tuned = choose(contenders(m.candidates, finalists, policy), 0, policy);
   }
   if (!m.disturbed.empty()) m.tuned.reason += "; measured while " + m.disturbed;
   return m;

@@ -21,6 +21,24 @@ bool repays(const Candidate& c, const Candidate* own, const TunePolicy& policy) 
   return own && own->time_ms && c.time_ms && c.build_ms && (*own->time_ms - *c.time_ms) * policy.steps > compilation_ms(c, policy);
 }
 
+// It is compiled at run time and not worth it. Named in a file it would be taken as asked; here it must repay itself, unless
+// it was asked for.
+bool unpaid(const Candidate& c, const Candidate* own, const TunePolicy& policy) {
+  return !policy.allow.has(Flag::RuntimeCompilation) && compiled_at_run_time(c) && !repays(c, own, policy);
+}
+
+Rule rule_of(const TunePolicy& policy) {
+  Rule rule;
+  rule.policy = policy.kind;
+  rule.require = policy.require;
+  rule.allow = policy.allow;
+  rule.min_gain = policy.min_gain;
+  rule.workspace_limit = policy.workspace_limit;
+  if (!policy.tf32) rule.require.add(Flag::NoTensorCore);
+  rule.allow.add(Flag::RuntimeCompilation);
+  return rule;
+}
+
 bool beyond_spread(const Candidate& c, const Candidate& own) {
   if (!c.time_ms || !own.time_ms) return true;
   return *own.time_ms - *c.time_ms > (c.time_iqr_ms.value_or(0) + own.time_iqr_ms.value_or(0)) / 2;
@@ -84,22 +102,28 @@ bool takes_tf32(const std::string& option, const Problem& problem, const Candida
   return option == "auto" && own && std::ranges::count(own->numerical_notes, kTensorCore) > 0;
 }
 
+bool may_be_chosen(const Candidate& c, const Candidate* own, const TunePolicy& policy) {
+  return untakable(c, rule_of(policy)).empty() && !unpaid(c, own, policy);
+}
+
+std::vector<Candidate> contenders(std::vector<Candidate> candidates, const std::vector<std::size_t>& finalists, const TunePolicy& policy) {
+  const bool by_time = policy.kind == PolicyKind::Fastest && !policy.least_energy;
+  const Candidate* own = nullptr;
+  for (const Candidate& c : candidates)
+    if (c.framework_choice) own = &c;
+  for (std::size_t i = 0; by_time && i < candidates.size(); ++i)
+    if (std::ranges::find(finalists, i) == finalists.end() && may_be_chosen(candidates[i], own, policy))
+      candidates[i].status = CandidateStatus::Skipped;
+  return candidates;
+}
+
 Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, const TunePolicy& policy) {
-  Rule rule;
-  rule.policy = policy.kind;
-  rule.require = policy.require;
-  rule.allow = policy.allow;
-  rule.min_gain = policy.min_gain;
-  rule.workspace_limit = policy.workspace_limit;
-  if (!policy.tf32) rule.require.add(Flag::NoTensorCore);
+  Rule rule = rule_of(policy);
   const Candidate* yardstick = own ? &candidates[*own] : nullptr;
-  // Named in a file it would be taken as asked; here it must be worth it, unless it was asked for.
-  const bool compile_unasked = !policy.allow.has(Flag::RuntimeCompilation);
-  rule.allow.add(Flag::RuntimeCompilation);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& c = candidates[i];
     c.framework_choice = own == i;
-    if (own != i && compile_unasked && compiled_at_run_time(c) && !repays(c, yardstick, policy)) c.status = CandidateStatus::Skipped;
+    if (own != i && unpaid(c, yardstick, policy)) c.status = CandidateStatus::Skipped;
   }
   if (policy.least_energy) rule.policy = PolicyKind::Fastest;
   const Ranking ranking = rank(policy.least_energy ? by_energy(candidates) : candidates, rule);

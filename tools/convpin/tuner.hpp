@@ -30,14 +30,20 @@ std::optional<double> cost_of(const Candidate&, const TunePolicy&);
 // not known). Only float data may not.
 bool takes_tf32(const std::string& option, const Problem&, const Candidate* own);
 
+// Whether choose() might take it, were it the best. `own`: the framework's choice, null where it is not known.
+bool may_be_chosen(const Candidate&, const Candidate* own, const TunePolicy&);
+// The candidates, of which those alone can be chosen for their time that were timed beside the framework's choice: when the
+// others were, the clock may have been another.
+std::vector<Candidate> contenders(std::vector<Candidate>, const std::vector<std::size_t>& finalists, const TunePolicy&);
+
 struct Tuned {
   std::optional<std::size_t> chosen;             // into the candidates; nothing where none qualifies
   // "0.0292 ms ± 0.0003, 12.1 % less than the framework's own 0.0332 ms ± 0.0004 (eng62_k2=1)", or why that stays.
   std::string reason;
 };
 // `own`: the framework's choice among the candidates. It stays where nothing beats it by min_gain and by more than both
-// spreads, and where its own cost is not known; by energy, by more than two standard deviations of the difference, and of those that are no further from the least
-// than that, the fastest is taken.
+// spreads, and where its own cost is not known; by energy, by more than two standard deviations of the difference, and of those
+// that are no further from the least than that, the fastest is taken.
 Tuned choose(std::vector<Candidate> candidates, std::optional<std::size_t> own, const TunePolicy&);
 
 }  // namespace convpin::cli
