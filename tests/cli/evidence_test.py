@@ -26,7 +26,7 @@ class Evidence(command.Case):
     def setUp(self):
         super().setUp()
         self.options = types.SimpleNamespace(budget=1e6, workspace_limit=0, folder=pathlib.Path(self.folder))
-        for patch in (unittest.mock.patch.object(spread, "CONVPIN", command.COMMAND),
+        for patch in (unittest.mock.patch.object(spread, "CONVPIN", pathlib.Path(command.COMMAND)),
                       unittest.mock.patch.object(spread, "cudnn_folder", lambda: command.children.STANDIN),
                       unittest.mock.patch.dict("os.environ", command.children.environment()),
                       unittest.mock.patch.object(spread, "say", lambda text: None)):
@@ -64,6 +64,8 @@ class Evidence(command.Case):
         to, tunings = self.options.folder / "a.toml", spread.Rows(self.options.folder / "tunings.jsonl")
         spread.tune(self.options, 0, self.options.folder / "run.jsonl", to, tunings, budget=0.5)   # so many whole seconds: none
         self.assertEqual([r["complete"] for r in tunings.rows], [False])
+        said = self.convpin("--version").stdout   # "convpin 0.1.0 (cf4a6cf)"; no commit where there is no checkout
+        self.assertTrue(tunings.rows[0]["build"] in said if "(" in said else tunings.rows[0]["build"])
         self.assertEqual(spread.Rows(tunings.path).rows, tunings.rows)   # what the next call reads
 
     def test_what_ran_most(self):

@@ -5,10 +5,12 @@ command goes on from there, since a GPU may be lent for minutes only.
 """
 import argparse
 import collections
+import functools
 import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -37,11 +39,20 @@ def options(doc, name, **more):
     o.folder = o.folder.resolve()
     o.folder.mkdir(parents=True, exist_ok=True)
     o.builds = o.folder / "builds.txt"   # of the command, that have measured into the folder
-    build = hashlib.sha256(CONVPIN.read_bytes()).hexdigest()[:12] if CONVPIN.exists() else "none"
-    if build not in (o.builds.read_text() if o.builds.exists() else ""):
+    if build() not in (o.builds.read_text().split() if o.builds.exists() else []):
         with open(o.builds, "a") as out:
-            out.write(build + "\n")
+            out.write(build() + "\n")
     return o
+
+
+@functools.cache
+def build():
+    """The commit of the command under test, as its --version says it; where it has none, what tells it from another."""
+    if not CONVPIN.exists():
+        return "none"
+    said = subprocess.run([CONVPIN, "--version"], capture_output=True, text=True).stdout
+    commit = re.search(r"\((.+)\)", said)
+    return commit[1] if commit else hashlib.sha256(CONVPIN.read_bytes()).hexdigest()[:12]
 
 
 def say(text):
@@ -150,6 +161,7 @@ class Rows:
         self.rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def add(self, **row):
+        row = {"build": build(), **row}
         with self.lock:
             self.rows.append(row)
             with open(self.path, "a") as out:
@@ -223,9 +235,8 @@ def footer(o, failures, open_steps=()):
     command = f"`{pathlib.Path(sys.argv[0]).name} {shlex.join(sys.argv[1:])}`"
     with open(o.out, "a") as out:
         out.write("".join(f"- not done yet: {step}\n" for step in open_steps))
-        builds = len(o.builds.read_text().split())
-        command += f", by {builds} builds of the command" if builds > 1 else ""
-        out.write(f"\nBy {command}; {len(failures)} failures\n" + "".join(f"- FAILED {f}\n" for f in failures))
+        builds = ", ".join(o.builds.read_text().split())
+        out.write(f"\nBy {command}, convpin at {builds}; {len(failures)} failures\n" + "".join(f"- FAILED {f}\n" for f in failures))
     print(open(o.out).read())
     return 1 if failures else 0
 

@@ -102,7 +102,7 @@ def table(o, rows, tunings, out):
     out.write(f"Measured {spread.version_line()}; training steps of torchvision's models, {o.steps} steps a start. 95 % bounds; "
               "ratios to benchmark off in the same round."
               f"{f' Tuned with a workspace limit of {o.workspace_limit} bytes.' if o.workspace_limit else ''}\n\n")
-    out.write("| model | | starts | " + " | ".join(f"{m} | ratio" for m in MEASURES.values()) + " |\n|" + " --- |" * (3 + 2 * len(MEASURES)) + "\n")
+    out.write("| model | convpin at | | starts | " + " | ".join(f"{m} | ratio" for m in MEASURES.values()) + " |\n|" + " --- |" * (4 + 2 * len(MEASURES)) + "\n")
     verdicts = []
     for name in o.configs:
         of = {mode: {r["turn"]: r for r in rows.of(config=name, mode=mode)} for mode in MODES}
@@ -114,7 +114,8 @@ def table(o, rows, tunings, out):
                 mean, half = runs.interval([r[key] for r in of[mode].values()])
                 ratio = ratio_of(of, mode, "benchmark off", key)
                 cells += [f"{mean:.3f} ± {half:.3f}", "" if mode == "benchmark off" or not ratio else f"{ratio[0]:.3f} ± {ratio[1]:.3f}"]
-            out.write(f"| {name.replace('-', ' ')} | {mode} | {len(of[mode])} | " + " | ".join(cells) + " |\n")
+            builds = ", ".join(sorted({r.get("build", "") for r in of[mode].values()}))
+            out.write(f"| {name.replace('-', ' ')} | {builds} | {mode} | {len(of[mode])} | " + " | ".join(cells) + " |\n")
             for key, beside, limit in AIMS if mode in ("frozen", "tuned") else []:
                 if ratio := ratio_of(of, mode, beside, key):
                     verdicts.append((name, mode, f"{MEASURES[key]} at most {limit:g} × {beside}", *ratio, word(*ratio, limit)))

@@ -3,6 +3,7 @@
 #include <exception>
 #include <iostream>
 
+#include "commit.hpp"  // made by commit.cmake
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/files.hpp"
 
@@ -98,7 +99,8 @@ int dispatch(std::vector<std::string> arguments) {
   CLI::App app(kOverview, "convpin");
   app.footer(kWorkflow);
   app.require_subcommand(1);
-  app.set_version_flag("--version", "convpin " CONVPIN_VERSION);
+  const std::string commit = CONVPIN_COMMIT;
+  app.set_version_flag("--version", "convpin " CONVPIN_VERSION + (commit.empty() ? "" : " (" + commit + ")"));
 
   Program program;
   std::vector<std::pair<CLI::App*, Action>> actions;
