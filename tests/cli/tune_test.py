@@ -2,7 +2,8 @@
 
 Would fail when: a rule is written for what was not measured, is over its bound or may not be taken; a tuned file is not in
 force when the program runs again; a tuning that was stopped begins anew, or loses what it had; a candidate's result is not
-compared with float64; energy is not measured where it is asked for, or a clock that changes goes unseen.
+compared with float64; energy is not measured where it is asked for, or a clock that changes goes unseen; an engine is compiled
+whose compilation nothing can repay, or is not where it may be taken.
 """
 import re
 import signal
@@ -84,6 +85,33 @@ class Tune(command.Case):
         self.assertTrue(all(c["workspace_bytes"] == 0 for c in candidates[0] if c["status"] == "ok"))
         self.convpin("tune", "run.jsonl", "-o", "least.toml", *FEW, "--policy", "least_memory")
         self.assertEqual(self.measured("least.toml.jsonl")[1][0]["workspace_bytes"], 0)
+
+    def test_no_compilation_in_vain(self):
+        self.record("convclient", PROBLEM, STRIDED)
+        self.record("convclient", PROBLEM, log="one.jsonl")
+
+        def plans_of_eng2(log, output, *options):
+            """How many of its plans are built, and its candidates, the latest last."""
+            (self.folder / "plans").write_text("")
+            self.convpin("tune", log, "-o", output, *FEW, *options, STANDIN_COMPILED="eng2", STANDIN_TRACE_PLANS="plans")
+            rows = [c for of in self.measured(f"{output}.jsonl")[0] for c in of if c["engine"].startswith("eng2_") or c["engine"] == "eng2"]
+            self.assertTrue(all(not c["framework_choice"] and c["behavior_notes"] == ["RUNTIME_COMPILATION"] for c in rows), rows)
+            return (self.folder / "plans").read_text().split().count("eng2"), rows
+
+        never = ("--steps", "1e-9")  # not all that any convolution takes repays any compilation
+        # Nothing is known of compilations at the first problem.
+        built, (first, second) = plans_of_eng2("run.jsonl", "pins.toml", *never)
+        self.assertEqual((built, first["status"], first["build_ms"] is None), (1, "ok", False))
+        self.assertEqual((second["status"], second["build_ms"], second["time_us"]), ("skipped", None, None))
+        self.assertRegex(second["reason"], r"^not built: compiled at run time, in \d+ ms or so, which all of the \S+ ms that the "
+                                           r"framework's own choice takes would not repay in \d+ calls$")
+        self.assertEqual(self.convpin("report", "pins.toml.jsonl").stdout.count("not built: compiled at run time"), 1)
+        # It is known of an earlier start.
+        self.assertEqual(plans_of_eng2("one.jsonl", "again.toml", *never)[0], 1)
+        self.assertEqual(plans_of_eng2("run.jsonl", "again.toml", *never)[0], 0)
+        # Where it is taken whatever it costs
+        built, rows = plans_of_eng2("run.jsonl", "allowed.toml", *never, "--allow", "runtime_compilation")
+        self.assertEqual((built, [c["status"] for c in rows]), (2, ["ok", "ok"]))
 
     def test_it_goes_on_where_it_was(self):
         self.record("convclient", PROBLEM, STRIDED)

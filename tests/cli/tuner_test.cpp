@@ -1,6 +1,6 @@
 // Fails when tune takes what is not better than the framework's choice beyond the spread, what it may not take unasked, or
-// a run-time compiled engine that never repays its compilation, or what was not timed beside the framework's choice; or when
-// candidates do not take turns.
+// a run-time compiled engine that never repays its compilation, or what was not timed beside the framework's choice; when one
+// that might repay it is not even built, or one that can't is; or when candidates do not take turns.
 #include "tools/convpin/tuner.hpp"
 
 #include <gtest/gtest.h>
@@ -86,6 +86,43 @@ TEST(Choose, CompilationCountsAlsoWhereItWasDoneBefore) {
   EXPECT_EQ(chosen({timed(1, 1.0), compiled}, policy), 1);
   EXPECT_EQ(longest_compilation_ms({timed(1, 1.0), compiled}), 24);
   EXPECT_EQ(longest_compilation_ms({timed(1, 1.0)}), 0);
+}
+
+TEST(InVain, WhatAllTheTimeOfTheFrameworksChoiceWouldNotRepay) {
+  Candidate unbuilt;
+  unbuilt.engine = {72, {}};
+  unbuilt.behavior_notes = {0};
+  TunePolicy policy;
+  EXPECT_EQ(in_vain(unbuilt, 0.031, policy), "");  // nothing was compiled yet: it may take no time
+  policy.compile_ms = 418;
+  EXPECT_EQ(in_vain(unbuilt, 0.031, policy),
+            "not built: compiled at run time, in 418 ms or so, which all of the 0.03100 ms that the framework's own choice takes would "
+            "not repay in 10000 calls");
+  EXPECT_EQ(in_vain(unbuilt, 0.0419, policy), "");
+  EXPECT_NE(in_vain(unbuilt, 0.0418, policy), "");
+  EXPECT_NE(in_vain(unbuilt, std::nullopt, policy), "");
+  policy.steps = 20000;
+  EXPECT_EQ(in_vain(unbuilt, 0.031, policy), "");
+  policy.steps = 1;
+  policy.allow.add(Flag::RuntimeCompilation);
+  EXPECT_EQ(in_vain(unbuilt, 0.031, policy), "");
+  policy.allow = {};
+  unbuilt.behavior_notes = {1};  // REQUIRES_FILTER_INT8x32_REORDER
+  EXPECT_EQ(in_vain(unbuilt, 0.031, policy), "");
+}
+
+// Were it built, it would not be taken however fast it is; and where it is built, it is taken if it is fast enough.
+TEST(InVain, AgreesWithTheChoice) {
+  const Candidate own = timed(1, 0.05);
+  for (const double compile_ms : {0.0, 499.0, 499.9, 500.0, 501.0, 2000.0}) {
+    TunePolicy policy;
+    policy.compile_ms = compile_ms;
+    Candidate compiled = timed(72, 1e-9);
+    compiled.behavior_notes = {0};
+    compiled.build_ms = 0.001;
+    EXPECT_EQ(in_vain(compiled, own.time_ms, policy).empty(), chosen({own, compiled}, policy) == 72) << compile_ms;
+    EXPECT_EQ(in_vain(compiled, own.time_ms, policy).empty(), may_be_chosen(compiled, &own, policy)) << compile_ms;
+  }
 }
 
 // By an earlier time, when the clock may have been another, nothing is better than the framework's choice.

@@ -113,7 +113,7 @@ std::vector<EngineConfig> Bench::configurations(std::size_t listed) const {
   return all;
 }
 
-Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> workspace_limit) {
+Runnable Bench::configure(const EngineConfig& config) const {
   const Library& library = gpu_.cudnn.library;
   Runnable r;
   Candidate& c = r.candidate;
@@ -121,21 +121,32 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
   c.operation = problem_.operation;
   if (const auto l = std::ranges::find(listed_, config, &Listed::config); l != listed_.end()) c.heuristics_rank = l->rank;
   c.algorithm = problem_.fused_count > 0 ? -1 : algorithm_of_engine(problem_.operation, library.version, config.engine);
-  const auto refuse = [&](CandidateStatus status, std::string why) {
-    c.status = status;
-    c.reason = std::move(why);
-    return std::move(r);
-  };
-  const Descriptor descriptor(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   const ReasonScope words(library, Listen::Yes);
-  const auto begin = std::chrono::steady_clock::now();
-  if (const auto status = graph::fill_config(library, descriptor.get(), graph_.graph.get(), config, gpu_.device.target()))
-    return refuse(CandidateStatus::Unsupported, words.text(status));
+  Descriptor descriptor(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  if (const auto status = graph::fill_config(library, descriptor.get(), graph_.graph.get(), config, gpu_.device.target())) {
+    c.status = CandidateStatus::Unsupported;
+    c.reason = words.text(status);
+    return r;
+  }
   const graph::Notes notes = graph::read_notes(library, descriptor.get());
   c.numerical_notes = notes.numerical;
   c.behavior_notes = notes.behavior;
   c.deterministic = !notes.has_numerical(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  r.plan = graph::build_plan(library, descriptor.get(), gpu_.device.target());
+  r.config = std::move(descriptor);
+  return r;
+}
+
+void Bench::build(Runnable& r, std::optional<std::int64_t> workspace_limit) {
+  const Library& library = gpu_.cudnn.library;
+  Candidate& c = r.candidate;
+  const auto refuse = [&](CandidateStatus status, std::string why) {
+    c.status = status;
+    c.reason = std::move(why);
+  };
+  const ReasonScope words(library, Listen::Yes);
+  const Descriptor config = std::move(r.config);
+  const auto begin = std::chrono::steady_clock::now();
+  r.plan = graph::build_plan(library, config.get(), gpu_.device.target());
   c.build_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   if (r.plan.status) return refuse(CandidateStatus::Unsupported, r.plan.reason);
   c.workspace_bytes = r.plan.workspace_bytes;
@@ -155,7 +166,6 @@ Runnable Bench::prepare(const EngineConfig& config, std::optional<std::int64_t> 
   const double bound = convclient::error_bound(problem_, uses_tensor_cores(c));
   if (!(*c.error <= bound))
     return refuse(CandidateStatus::Skipped, "its error of " + std::to_string(*c.error) + " is over the bound of " + std::to_string(bound));
-  return r;
 }
 
 // Where so much can't be had it is what it was before: plans that are ready need that.

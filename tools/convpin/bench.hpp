@@ -35,6 +35,7 @@ struct Gpu {
 // A configuration with a finished plan; `candidate` says why where there is none.
 struct Runnable {
   Candidate candidate;
+  graph::Descriptor config;  // until it is built
   graph::Plan plan;
   // Made at its first launch, and again when the workspace has moved.
   graph::Descriptor pack;
@@ -54,8 +55,11 @@ class Bench {
   // The first `listed` of the heuristics' configurations, best first; of the rest of their list the first of each engine
   // that isn't there yet; then the default of every engine that they don't list.
   std::vector<EngineConfig> configurations(std::size_t listed) const;
-  // Builds, runs once on an output full of NaNs, and compares. More than error_bound from the reference is a refusal.
-  Runnable prepare(const EngineConfig&, std::optional<std::int64_t> workspace_limit);
+  // What cuDNN says of it before there is a plan: its notes. Skipped as yet; or refused, and without `config`.
+  Runnable configure(const EngineConfig&) const;
+  // Builds the plan of one that has a `config`, which takes up to seconds where it is compiled at run time; runs it once on an
+  // output full of NaNs, and compares. More than error_bound from the reference is a refusal.
+  void build(Runnable&, std::optional<std::int64_t> workspace_limit);
   // GPU time of one launch, the mean of about `launches` in a row; nothing where a launch failed. In a row
   // they are one CUDA graph, so that no time of the host's is in it; where an engine refuses that,
   // candidate.host_timed says so. 0 launches: one by itself, roughly, with the host's time.

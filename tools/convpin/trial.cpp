@@ -24,17 +24,23 @@ void put(const std::optional<Timing>& timing, Candidate& c) {
 // What was tried, and what is done with those of it that run.
 class Trial {
  public:
-  Trial(Bench& bench, const TrialOptions& options, const std::function<bool()>& stop) : bench_(bench), options_(options), stop_(stop) {}
+  Trial(Bench& bench, const EngineConfig* always, const TrialOptions& options, const std::function<bool()>& stop)
+      : bench_(bench), always_(always), options_(options), stop_(stop) {}
 
   void prepare(const EngineConfig& config) {
-    if (!stop_()) {
-      runnables_.push_back(bench_.prepare(config, options_.workspace_limit));
+    if (stop_()) {
+      Runnable& skipped = runnables_.emplace_back();
+      skipped.candidate.engine = config;
+      skipped.candidate.operation = bench_.problem().operation;
+      skipped.candidate.reason = "the time was up";
       return;
     }
-    Runnable& skipped = runnables_.emplace_back();
-    skipped.candidate.engine = config;
-    skipped.candidate.operation = bench_.problem().operation;
-    skipped.candidate.reason = "the time was up";
+    Runnable& r = runnables_.emplace_back(bench_.configure(config));
+    if (!r.config) return;
+    if (options_.in_vain && !is_always(r)) r.candidate.reason = options_.in_vain(r.candidate, always_ms_);
+    if (!r.candidate.reason.empty()) return;
+    bench_.build(r, options_.workspace_limit);
+    if (options_.in_vain && is_always(r) && r) always_ms_ = bench_.time_ms(r, 0);
   }
 
   void time(const std::vector<std::size_t>& places, const TimingPlan& plan) {
@@ -77,19 +83,20 @@ class Trial {
   }
 
   // Of those that run and may win, fastest first, `most` with the one that is always in.
-  std::vector<std::size_t> fastest(std::size_t most, double within, const EngineConfig* always) const {
+  std::vector<std::size_t> fastest(std::size_t most, double within) const {
     auto places = those_that_run();
     const auto ms = [&](std::size_t i) { return runnables_[i].candidate.time_ms.value_or(HUGE_VAL); };
     std::ranges::stable_sort(places, {}, ms);
     std::vector<std::size_t> kept;
-    const auto is_always = [&](std::size_t i) { return always && runnables_[i].candidate.engine == *always; };
-    const auto at = std::ranges::find_if(places, is_always);
+    const auto always = [&](std::size_t i) { return is_always(runnables_[i]); };
+    const auto at = std::ranges::find_if(places, always);
     const Candidate* beside = at == places.end() ? nullptr : &runnables_[*at].candidate;
-    if (options_.may_win) std::erase_if(places, [&](std::size_t i) { return !is_always(i) && !options_.may_win(runnables_[i].candidate, beside); });
+    if (options_.may_win)
+      std::erase_if(places, [&](std::size_t i) { return !always(i) && !options_.may_win(runnables_[i].candidate, beside); });
     std::size_t room = most - (most > 0 && beside ? 1 : 0);
     for (const std::size_t i : places) {
       const bool near = room > 0 && (within == HUGE_VAL || ms(i) <= within * ms(places.front()));
-      if (is_always(i)) {
+      if (always(i)) {
         kept.push_back(i);
       } else if (near) {
         kept.push_back(i);
@@ -106,10 +113,14 @@ class Trial {
   }
 
  private:
+  bool is_always(const Runnable& r) const { return always_ && r.candidate.engine == *always_; }
+
   Bench& bench_;
+  const EngineConfig* always_;
   const TrialOptions& options_;
   const std::function<bool()>& stop_;
   std::vector<Runnable> runnables_;
+  std::optional<double> always_ms_;  // by itself: rather too long than too short
 };
 
 }  // namespace
@@ -131,11 +142,11 @@ EnergyMeter meter_of(const Gpu& gpu) {
 
 Trials try_all(Bench& bench, const std::vector<EngineConfig>& configs, const EngineConfig* always, const TrialOptions& options,
                const std::function<bool()>& stop) {
-  Trial trial(bench, options, stop);
-  for (const EngineConfig& config : configs) trial.prepare(config);
+  Trial trial(bench, always, options, stop);
   bench.set_cold(options.cold);
+  for (const EngineConfig& config : configs) trial.prepare(config);
   trial.time(trial.those_that_run(), options.timing);
-  auto finalists = trial.fastest(options.finalists, HUGE_VAL, always);
+  auto finalists = trial.fastest(options.finalists, HUGE_VAL);
   if (options.finalists > 0 && finalists.size() > 1 && !stop()) {
     TimingPlan again = options.timing;
     again.rounds *= 2;
@@ -143,7 +154,7 @@ Trials try_all(Bench& bench, const std::vector<EngineConfig>& configs, const Eng
     again.hopeless = HUGE_VAL;
     trial.time_watched(finalists, again);
   }
-  if (options.energy && !stop()) trial.measure_energy(trial.fastest(options.energy->most, options.energy->within, always));
+  if (options.energy && !stop()) trial.measure_energy(trial.fastest(options.energy->most, options.energy->within));
   return {trial.candidates(), std::move(finalists)};
 }
 

@@ -105,6 +105,7 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
     return known;
   };
   trial.may_win = [&](const Candidate& c, const Candidate* beside) { return may_be_chosen(c, beside, decided_by(beside)); };
+  trial.in_vain = [&](const Candidate& unbuilt, std::optional<double> own_ms) { return in_vain(unbuilt, own_ms, policy); };
   Measured m;
   trial.disturbed = &m.disturbed;
   const std::optional<EnergyPlan> energy = options.wants_energy() ? std::optional(options.energy_plan) : std::nullopt;
@@ -294,7 +295,8 @@ Action declare_tune(CLI::App& app, const Program&) {
   app.add_option("--min-gain", o->min_gain, "how much better than the framework's choice, else that stays")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();
-  app.add_option("--steps", o->steps, "calls in which a run-time compiled engine must have repaid its compilation")
+  app.add_option("--steps", o->steps,
+                 "calls in which a run-time compiled engine must have repaid its compilation; what can't is not even built")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--rounds", o->rounds,

@@ -16,15 +16,16 @@ bool compiled_at_run_time(const Candidate& c) { return std::ranges::count(c.beha
 
 double compilation_ms(const Candidate& c, const TunePolicy& policy) { return std::max(c.build_ms.value_or(0), policy.compile_ms); }
 
-// In so many calls what it gains is more than what its compilation takes.
-bool repays(const Candidate& c, const Candidate* own, const TunePolicy& policy) {
-  return own && own->time_ms && c.time_ms && c.build_ms && (*own->time_ms - *c.time_ms) * policy.steps > compilation_ms(c, policy);
+// It is compiled at run time, and what it gains in so many calls is no more than what that takes, or not known. Named in a file
+// it would be taken as asked; here it must repay itself, unless it was asked for.
+bool unpaid(const Candidate& c, std::optional<double> gained_ms, const TunePolicy& policy) {
+  if (policy.allow.has(Flag::RuntimeCompilation) || !compiled_at_run_time(c)) return false;
+  return !gained_ms || *gained_ms * policy.steps <= compilation_ms(c, policy);
 }
 
-// It is compiled at run time and not worth it. Named in a file it would be taken as asked; here it must repay itself, unless
-// it was asked for.
 bool unpaid(const Candidate& c, const Candidate* own, const TunePolicy& policy) {
-  return !policy.allow.has(Flag::RuntimeCompilation) && compiled_at_run_time(c) && !repays(c, own, policy);
+  const bool known = own && own->time_ms && c.time_ms && c.build_ms;
+  return unpaid(c, known ? std::optional(*own->time_ms - *c.time_ms) : std::nullopt, policy);
 }
 
 Rule rule_of(const TunePolicy& policy) {
@@ -100,6 +101,14 @@ std::optional<double> cost_of(const Candidate& c, const TunePolicy& policy) {
 bool takes_tf32(const std::string& option, const Problem& problem, const Candidate* own) {
   if (problem.x.type != DataType::Float || option == "yes") return true;
   return option == "auto" && own && std::ranges::count(own->numerical_notes, kTensorCore) > 0;
+}
+
+std::string in_vain(const Candidate& unbuilt, std::optional<double> own_ms, const TunePolicy& policy) {
+  if (!unpaid(unbuilt, own_ms, policy)) return {};
+  if (!own_ms) return "not built: compiled at run time, and without a time of the framework's own choice nothing shows that this is repaid";
+  return "not built: compiled at run time, in " + short_number("%.0f", compilation_ms(unbuilt, policy)) + " ms or so, which all of the " +
+         four_digits(*own_ms) + " ms that the framework's own choice takes would not repay in " + short_number("%.0f", policy.steps) +
+         " calls";
 }
 
 bool may_be_chosen(const Candidate& c, const Candidate* own, const TunePolicy& policy) {

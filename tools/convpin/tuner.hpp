@@ -30,6 +30,9 @@ std::optional<double> cost_of(const Candidate&, const TunePolicy&);
 // not known). Only float data may not.
 bool takes_tf32(const std::string& option, const Problem&, const Candidate* own);
 
+// Why choose() would not take it whatever it gains, of one that is not built: it is compiled at run time, and even all that the
+// framework's choice takes (own_ms; too long rather than too short; nothing: not known) is less than that costs. Empty where it might.
+std::string in_vain(const Candidate& unbuilt, std::optional<double> own_ms, const TunePolicy&);
 // Whether choose() might take it, were it the best. `own`: the framework's choice, null where it is not known.
 bool may_be_chosen(const Candidate&, const Candidate* own, const TunePolicy&);
 // The candidates, of which those alone can be chosen for their time that were timed beside the framework's choice: when the
