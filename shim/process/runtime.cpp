@@ -351,7 +351,7 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
 
 void report_profile(ProblemState& state, const std::vector<Candidate>& candidates, const Library& library) {
   announce(state);
-  for (const auto& candidate : candidates) record(candidate_record(state.id, candidate));
+  for (const auto& candidate : candidates) record(candidate_record(state.id, state.problem, candidate));
   if (!runtime().settings.log_table) return;
   bool full = false;
   {

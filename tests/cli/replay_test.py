@@ -112,6 +112,13 @@ class Replay(command.Case):
             self.assertEqual((row["api"], row["engine"], row["status"]), (api, choice["engine"], "ok"))
             self.assertEqual(row["algo"] if api == "legacy" else None, choice["algorithm"] if api == "legacy" else None)
 
+    def test_a_logs_line_replays_a_candidate(self):
+        for api in ("graph", "legacy"):
+            log = self.record("convclient", "--api", api, PROBLEM, CONVPIN_PROFILE="algorithms")
+            gemm, = (r for r in log if r["type"] == "candidate" and r["algorithm"] == 2)  # not what ran
+            row, = self.json(*shlex.split(gemm["replay"])[1:], *FEW)
+            self.assertEqual((row["api"], row["engine"], row["algo"], row["status"]), (api, gemm["engine"], 2, "ok"))
+
     def driver_on_host(self):
         source = pathlib.Path(__file__).with_name("cuda_on_host.c")
         subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", "libcuda.so.1"], cwd=self.folder, check=True)

@@ -48,9 +48,9 @@ class WrittenLog {
     c.time_ms = time_ms;
     c.workspace_bytes = workspace;
     c.framework_choice = framework_choice;
-    add(candidate_record(problems_, c));
+    add(candidate_record(problems_, problem_, c));
   }
-  void candidate(const Candidate& c) { add(candidate_record(problems_, c)); }
+  void candidate(const Candidate& c) { add(candidate_record(problems_, problem_, c)); }
   void ran(const std::string& what, std::uint64_t calls, ChoiceKind kind = ChoiceKind::LeftAlone) {
     const Candidate c = of(what);
     LoggedCandidate logged;

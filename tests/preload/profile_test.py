@@ -1,7 +1,7 @@
 """The profile: what each candidate costs, without costing the program anything.
 
 Would fail when: profiling changes an output, leaves memory behind, happens during a capture or past its budget; a
-candidate's status is not what happened to it; a crash in a candidate is not explained by the log; the table is not the
+candidate's status is not what happened to it, or its replay line names another; a crash in a candidate is not explained by the log; the table is not the
 documented one; more than three are printed.
 """
 import re
@@ -44,6 +44,9 @@ class Profile(children.Case):
                         self.assertGreaterEqual(c["time_us_iqr"], 0)
                 self.assertEqual([c["algorithm"] for c in child.of_type("candidate") if c["requested"]], [0])
                 self.assertEqual([c["algorithm"] for c in child.of_type("candidate") if c["framework_choice"]], [1])
+                of = f"'{child.of_type('problem')[0]['problem']}' --candidate"
+                for c in child.of_type("candidate"):
+                    self.assertEqual(c["replay"], f"convpin replay {of} {c['engine']}" if api == "graph" else f"convpin replay --legacy {of} {c['algorithm']}")
 
     def test_it_is_the_default_with_the_variable_only(self):
         self.assertTrue(self.preloaded("convclient", PROBLEM, same=False, CONV_FWD_ALGO="0").of_type("candidate"))
