@@ -228,13 +228,8 @@ void unwatch_packs() noexcept { --runtime().pack_watchers; }
 bool take_profile(ProblemState& state) noexcept {
   auto wanted = ProfileState::Wanted;
   if (!state.profile.compare_exchange_strong(wanted, ProfileState::Done)) return false;
-  profile_done();
-  return true;
-}
-
-void profile_done() noexcept {
-  --runtime().wanted_profiles;
   unwatch_packs();
+  return true;
 }
 
 void each_problem(const std::function<void(ProblemState&)>& visit) {
@@ -263,7 +258,6 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
     find_rule(*added);
     if (r.settings.profiling()) {
       added->profile = ProfileState::Wanted;
-      ++r.wanted_profiles;
       watch_packs();
     }
     auto& bucket = buckets[bucket_of(problem, api)];
