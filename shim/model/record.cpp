@@ -162,7 +162,7 @@ Json candidate_json(ProblemId id, const Problem& problem, const Candidate& c) {
   return record;
 }
 
-Json choice_json(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& ran) {
+Json choice_json(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& ran, const Candidate& again) {
   Json record = begin("choice", id);
   record["choice"] = name_of(choice.kind);
   record["api"] = or_null(choice.api);
@@ -172,7 +172,7 @@ Json choice_json(ProblemId id, const Problem& problem, const Choice& choice, con
   record["ran"] = or_null(choice.ran);
   add_identity(record, ran);
   add_properties(record, ran);
-  record["replay"] = replay_line(problem, ran);
+  record["replay"] = replay_line(problem, again);
   return record;
 }
 
@@ -226,7 +226,11 @@ std::string candidate_record(ProblemId id, const Problem& problem, const Candida
 }
 
 std::string choice_record(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& ran) {
-  return guarded([&] { return choice_json(id, problem, choice, ran); });
+  return guarded([&] { return choice_json(id, problem, choice, ran, ran); });
+}
+
+std::string failed_choice_record(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& asked) {
+  return guarded([&] { return choice_json(id, problem, choice, {}, asked); });
 }
 
 std::string failure_record(int failure_id, const Failure& f) {

@@ -42,6 +42,8 @@ std::string problem_record(ProblemId, const Problem&, const std::string& api, co
 std::string try_record(ProblemId, const Candidate&);           // "about to try", before each launch
 std::string candidate_record(ProblemId, const Problem&, const Candidate&);
 std::string choice_record(ProblemId, const Problem&, const Choice&, const Candidate& ran);
+// The same of a problem that fails, so that nothing ran; `asked`: what its replay line names.
+std::string failed_choice_record(ProblemId, const Problem&, const Choice&, const Candidate& asked);
 std::string query_record(ProblemId, const std::string& function, const std::vector<Candidate>& got);  // application's own Get or Find
 std::string count_record(ProblemId, const std::string& ran, std::uint64_t calls);
 std::string label_record(ProblemId, const std::string& label);  // a module of the program that ran it

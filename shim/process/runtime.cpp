@@ -59,6 +59,7 @@ void renew_in_child() {
     p.told.clear();
     for (auto& label : p.labels) label = nullptr;
     p.seen = 0;
+    p.failure_said = false;
     p.announced = false;
   });
 }
@@ -311,10 +312,19 @@ void log_counts() {
   });
 }
 
-void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
+namespace {
+
+void remember(ProblemState& state, const Choice& choice) {  // under its lock
   constexpr std::size_t kMostTold = 64;  // a program that changes its rules for ever
-  const auto same_request = [&](const Choice& known) {
-    return known.kind == choice.kind && known.rule == choice.rule && known.requested == choice.requested;
+  if (state.told.size() == kMostTold) state.told.erase(state.told.begin());
+  state.told.push_back(choice);
+}
+
+}  // namespace
+
+void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
+  const auto same_request = [&](const Choice& known) {  // that it failed is another thing to say
+    return !known.ran.empty() && known.kind == choice.kind && known.rule == choice.rule && known.requested == choice.requested;
   };
   bool say_it = false;
   {
@@ -332,8 +342,7 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
     }
     // The same engine with other knobs, or for another alignment: in the log only.
     say_it = std::none_of(state.told.begin(), state.told.end(), same_request);
-    if (state.told.size() == kMostTold) state.told.erase(state.told.begin());
-    state.told.push_back(choice);
+    remember(state, choice);
   }
   announce(state);
   record(choice_record(state.id, state.problem, choice, ran));
@@ -341,6 +350,15 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
   // "is set" for each of a hundred problems says nothing new: the first three, then the table's lines and the end line.
   if (choice.kind == ChoiceKind::Set && state.id > kFullTables) return;
   say(choice_line(state.problem, choice, current_label()) + "\n");
+}
+
+void report_failed(ProblemState& state, const Choice& choice, const Candidate& asked) {
+  {
+    std::lock_guard hold(state.lock);
+    remember(state, choice);
+  }
+  announce(state);
+  record(failed_choice_record(state.id, state.problem, choice, asked));
 }
 
 void report_profile(ProblemState& state, const std::vector<Candidate>& candidates, const Library& library) {

@@ -113,6 +113,8 @@ std::string cudnn_version_text(const Library&);          // "9.19.0"
 
 // After the first execution in this way: logs and says the choice; once for each way a problem ran.
 void report_choice(ProblemState&, const Choice&, const Candidate& ran, const Library&);
+// Logs that it fails, and why: once for each time that is said (say_failure). `asked`: what its rule names.
+void report_failed(ProblemState&, const Choice&, const Candidate& asked);
 // What the end line needs of the adapters: called once, when the process ends.
 struct AtEnd {
   void (*flush)() = nullptr;                  // brings the problems' counts up to date

@@ -63,6 +63,15 @@ class WrittenLog {
     add(choice_record(problems_, problem_, choice, c));
     if (calls > 0) add(count_record(problems_, choice.ran, calls));
   }
+  // Nothing ran, as a rule would have it.
+  void failed(const std::string& reason) {
+    Choice choice;
+    choice.kind = ChoiceKind::Unsupported;
+    choice.api = api_;
+    choice.rule = "pins.toml:2:1";
+    choice.reason = reason;
+    add(failed_choice_record(problems_, problem_, choice, of("eng12")));
+  }
   void end() { add(end_record({})); }
   void add(const std::string& record) { text += with_run_id(record, run_id_) + "\n"; }
 

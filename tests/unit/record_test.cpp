@@ -180,6 +180,20 @@ TEST(Record, ChoiceSaysWhatWasAskedAndWhatRan) {
   EXPECT_EQ(j["replay"], "convpin replay '" + to_text(problem()) + "' --candidate eng38_k2=1");
 }
 
+TEST(Record, WhatFailsNamesWhatWasAskedAndNothingThatRan) {
+  Choice choice;
+  choice.kind = ChoiceKind::Unsupported;
+  choice.rule = "stem";
+  choice.requested = "eng38_k2=1";
+  choice.reason = "arch";
+  const json j = read(failed_choice_record(4, problem(), choice, timed()));
+  EXPECT_EQ(j["choice"], "unsupported");
+  EXPECT_EQ(j["requested"], "eng38_k2=1");
+  EXPECT_EQ(j["replay"], "convpin replay '" + to_text(problem()) + "' --candidate eng38_k2=1");
+  for (const char* nothing : {"ran", "algorithm", "algorithm_name", "engine", "math_type", "workspace_bytes", "deterministic"})
+    EXPECT_TRUE(j.at(nothing).is_null()) << nothing;
+}
+
 TEST(Record, CandidatesAreRunAgainOnTheirApi) {
   Candidate c;
   c.algorithm = 7;
