@@ -164,11 +164,12 @@ def version():
 
 
 def report():
-    """What was met so far as a table, one line for each way in which each problem ran."""
+    """What was met so far as a table, one line for each way in which each problem ran, or one if it failed."""
     rows = [("calls", "ran", "choice", "labels", "problem")]
     for problem in problems():
         labels = ", ".join(problem["labels"][:3]) + (f" and {len(problem['labels']) - 3} more" if len(problem["labels"]) > 3 else "")
-        for at, way in enumerate(problem["ran"]):
+        failed = [{"calls": 0, "what": "-"}] if problem["choice"] else []
+        for at, way in enumerate(problem["ran"] or failed):
             rows.append((str(way["calls"]), way["what"], (problem["choice"] or "") if at == 0 else "", labels, problem["problem"]))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     return "\n".join("  ".join([text.ljust(width) for text, width in zip(row, widths)] + [row[-1]]).rstrip() for row in rows)

@@ -53,7 +53,7 @@ CONVPIN_API void convpin_label(const char *name);
 
 /* What was met so far, as a JSON array with an object for each convolution: `id`, `problem` (the text form), `api` ("graph",
  * "legacy"), `operation`, `operations` (the convolution and what is fused with it), `calls`, `choice` ("set", "unsupported",
- * "refused", "left_alone", or null before it ran), `rule`, `requested`, `reason`, `ran` (objects with `what` and `calls`; the
+ * "refused", "left_alone", or null before it ran or failed), `rule`, `requested`, `reason`, `ran` (objects with `what` and `calls`; the
  * latest is the first), `labels`, `device`, `cudnn`. To be given to convpin_free; NULL where memory is out. */
 CONVPIN_API char *convpin_problems(void);
 CONVPIN_API void convpin_free(char *text);

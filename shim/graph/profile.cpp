@@ -224,11 +224,11 @@ void profile_plan(const Library& library, cudnnHandle_t handle, cudnnBackendDesc
     if (turn.refused().empty()) candidates = profile(*cuda, stream, caller, descriptor, plan, way);
   } catch (...) {
     state.profile = ProfileState::Done;
-    profile_done();
+    unwatch_packs();
     throw;
   }
   state.profile = ProfileState::Done;
-  profile_done();
+  unwatch_packs();
   if (!candidates.empty()) report_profile(state, candidates, library);
 }
 

@@ -14,6 +14,7 @@ inline void add(const Library& library, FailedCall& call, const Descriptors& d, 
   call.api = Api::Legacy;
   call.candidate.operation = d.operation;
   call.candidate.algorithm = algorithm;
+  call.candidate.math_type = CUDNN_DEFAULT_MATH;  // of the legacy API, by whichever it was
 }
 
 template <typename A, typename B, typename C, typename Algorithm>

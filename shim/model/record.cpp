@@ -135,7 +135,7 @@ Json header_json(const Header& h) {
           {"repeats", h.repeats}};
 }
 
-Json candidate_json(ProblemId id, const Candidate& c) {
+Json candidate_json(ProblemId id, const Problem& problem, const Candidate& c) {
   Json record = begin("candidate", id);
   add_identity(record, c);
   record["status"] = name_of(c.status);
@@ -157,10 +157,12 @@ Json candidate_json(ProblemId id, const Candidate& c) {
   record["requested"] = c.requested;
   record["framework_choice"] = c.framework_choice;
   record["heuristics_rank"] = not_negative(c.heuristics_rank);
+  // A fused graph's operations one by one are no candidate that could be named.
+  record["replay"] = c.parts.empty() ? Json(replay_line(problem, c)) : Json(nullptr);
   return record;
 }
 
-Json choice_json(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& ran) {
+Json choice_json(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& ran, const Candidate& again) {
   Json record = begin("choice", id);
   record["choice"] = name_of(choice.kind);
   record["api"] = or_null(choice.api);
@@ -170,7 +172,7 @@ Json choice_json(ProblemId id, const Problem& problem, const Choice& choice, con
   record["ran"] = or_null(choice.ran);
   add_identity(record, ran);
   add_properties(record, ran);
-  record["replay"] = replay_line(problem, ran);
+  record["replay"] = replay_line(problem, again);
   return record;
 }
 
@@ -219,12 +221,16 @@ std::string try_record(ProblemId id, const Candidate& candidate) {
   });
 }
 
-std::string candidate_record(ProblemId id, const Candidate& candidate) {
-  return guarded([&] { return candidate_json(id, candidate); });
+std::string candidate_record(ProblemId id, const Problem& problem, const Candidate& candidate) {
+  return guarded([&] { return candidate_json(id, problem, candidate); });
 }
 
 std::string choice_record(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& ran) {
-  return guarded([&] { return choice_json(id, problem, choice, ran); });
+  return guarded([&] { return choice_json(id, problem, choice, ran, ran); });
+}
+
+std::string failed_choice_record(ProblemId id, const Problem& problem, const Choice& choice, const Candidate& asked) {
+  return guarded([&] { return choice_json(id, problem, choice, {}, asked); });
 }
 
 std::string failure_record(int failure_id, const Failure& f) {
@@ -244,10 +250,9 @@ std::string failure_record(int failure_id, const Failure& f) {
 }
 
 std::string replay_line(const Problem& problem, const Candidate& c) {
-  const std::string of = "'" + to_text(problem) + "'";
-  if (c.engine.engine >= 0) return "convpin replay " + of + " --candidate " + to_tag(c.engine);
-  if (c.algorithm >= 0) return "convpin replay --legacy " + of + " --candidate " + std::to_string(c.algorithm);
-  return "convpin replay " + of;
+  const std::string of = std::string("convpin replay ") + (c.math_type >= 0 ? "--legacy '" : "'") + to_text(problem) + "'";
+  if (c.engine.engine >= 0) return of + " --candidate " + to_tag(c.engine);
+  return c.algorithm >= 0 ? of + " --candidate " + std::to_string(c.algorithm) : of;
 }
 
 std::string query_record(ProblemId id, const std::string& function, const std::vector<Candidate>& got) {

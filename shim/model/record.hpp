@@ -40,8 +40,10 @@ using ProblemId = int;
 std::string header_record(const Header&);
 std::string problem_record(ProblemId, const Problem&, const std::string& api, const Device&, const std::string& cudnn_version);
 std::string try_record(ProblemId, const Candidate&);           // "about to try", before each launch
-std::string candidate_record(ProblemId, const Candidate&);
+std::string candidate_record(ProblemId, const Problem&, const Candidate&);
 std::string choice_record(ProblemId, const Problem&, const Choice&, const Candidate& ran);
+// The same of a problem that fails, so that nothing ran; `asked`: what its replay line names.
+std::string failed_choice_record(ProblemId, const Problem&, const Choice&, const Candidate& asked);
 std::string query_record(ProblemId, const std::string& function, const std::vector<Candidate>& got);  // application's own Get or Find
 std::string count_record(ProblemId, const std::string& ran, std::uint64_t calls);
 std::string label_record(ProblemId, const std::string& label);  // a module of the program that ran it
@@ -57,8 +59,8 @@ struct Failure {
 };
 // Written at the first failure of its kind, and again with the last count at the end: the last of an id counts.
 std::string failure_record(int failure_id, const Failure&);
-// "convpin replay 'forward x=...' --candidate eng38_k2=1", to paste into a shell. A candidate with neither engine nor
-// algorithm: without --candidate.
+// "convpin replay 'forward x=...' --candidate eng38_k2=1", to paste into a shell; with --legacy where the candidate has a
+// math type. One with neither engine nor algorithm: without --candidate.
 std::string replay_line(const Problem&, const Candidate&);
 
 // The same record with the id of the run it belongs to: processes may share a file.

@@ -39,6 +39,32 @@ std::size_t stale_rules_of(const std::string& file, const Place& place) {
   return sources.size();
 }
 
+// What is logged of a problem that fails; without a rule that asks for something, it is nobody's choice.
+Choice failed_choice(ProblemState& state, const Rule* rule, const std::string& why) {
+  Choice choice;
+  choice.api = name_of(state.api);
+  choice.reason = why;
+  if (!rule) return choice;
+  choice.rule = rule->label();
+  if (!rule->asks()) return choice;
+  choice.requested = request_text(*rule);
+  std::lock_guard hold(state.lock);
+  choice.kind = state.unsupported_reason.empty() ? ChoiceKind::Refused : ChoiceKind::Unsupported;
+  return choice;
+}
+
+// The first that its rule names, for the command that tries it again.
+Candidate asked_first(const ProblemState& state, const Rule* rule) {
+  Candidate asked;
+  asked.operation = state.problem.operation;
+  if (state.api == Api::Legacy) asked.math_type = CUDNN_DEFAULT_MATH;
+  const Request* request = rule ? rule->request() : nullptr;
+  if (!request) return asked;
+  asked.algorithm = request->algorithm;
+  if (state.api == Api::Graph) asked.engine = request->engine;  // the legacy API has none
+  return asked;
+}
+
 int world_size() {
   for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"})
     if (const char* value = secure_getenv(name))
@@ -143,9 +169,11 @@ std::string failure_by_rule(ProblemState& state, const std::string& reason) {
 void say_failure(ProblemState& state, const std::string& why) noexcept {
   try {
     set_last_error("convpin: " + why);
-    if (rule_of(state)) state.choice = ChoiceKind::Unsupported;
+    const Rule* rule = rule_of(state);
+    if (rule) state.choice = ChoiceKind::Unsupported;
     if (state.failure_said.exchange(true)) return;
     say("convpin: error: " + to_text(state.problem) + ": " + why + ": this convolution fails\n");
+    report_failed(state, failed_choice(state, rule, why), asked_first(state, rule));
   } catch (...) {
   }
 }

@@ -42,7 +42,7 @@ std::string failure_by_rule(ProblemState&, const std::string& reason);
 // Says once for each file that its rules are stale, where this problem misses one of them and nothing fails
 // for that.
 void say_stale(const ProblemState&) noexcept;
-// Says a failure once for the problem, and leaves it for cudnnGetLastErrorString.
+// Says a failure once for the problem, in the log as a choice by which nothing ran, and leaves it for cudnnGetLastErrorString.
 void say_failure(ProblemState&, const std::string& why) noexcept;
 // The same where denials leave nothing of cuDNN's own list, so that the program is given none.
 void say_all_denied(ProblemState&) noexcept;

@@ -59,6 +59,7 @@ void renew_in_child() {
     p.told.clear();
     for (auto& label : p.labels) label = nullptr;
     p.seen = 0;
+    p.failure_said = false;
     p.announced = false;
   });
 }
@@ -228,13 +229,8 @@ void unwatch_packs() noexcept { --runtime().pack_watchers; }
 bool take_profile(ProblemState& state) noexcept {
   auto wanted = ProfileState::Wanted;
   if (!state.profile.compare_exchange_strong(wanted, ProfileState::Done)) return false;
-  profile_done();
-  return true;
-}
-
-void profile_done() noexcept {
-  --runtime().wanted_profiles;
   unwatch_packs();
+  return true;
 }
 
 void each_problem(const std::function<void(ProblemState&)>& visit) {
@@ -263,7 +259,6 @@ ProblemState* meet(const Problem& problem, Api api, const Library& library) {
     find_rule(*added);
     if (r.settings.profiling()) {
       added->profile = ProfileState::Wanted;
-      ++r.wanted_profiles;
       watch_packs();
     }
     auto& bucket = buckets[bucket_of(problem, api)];
@@ -317,10 +312,19 @@ void log_counts() {
   });
 }
 
-void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
+namespace {
+
+void remember(ProblemState& state, const Choice& choice) {  // under its lock
   constexpr std::size_t kMostTold = 64;  // a program that changes its rules for ever
-  const auto same_request = [&](const Choice& known) {
-    return known.kind == choice.kind && known.rule == choice.rule && known.requested == choice.requested;
+  if (state.told.size() == kMostTold) state.told.erase(state.told.begin());
+  state.told.push_back(choice);
+}
+
+}  // namespace
+
+void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
+  const auto same_request = [&](const Choice& known) {  // that it failed is another thing to say
+    return !known.ran.empty() && known.kind == choice.kind && known.rule == choice.rule && known.requested == choice.requested;
   };
   bool say_it = false;
   {
@@ -338,8 +342,7 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
     }
     // The same engine with other knobs, or for another alignment: in the log only.
     say_it = std::none_of(state.told.begin(), state.told.end(), same_request);
-    if (state.told.size() == kMostTold) state.told.erase(state.told.begin());
-    state.told.push_back(choice);
+    remember(state, choice);
   }
   announce(state);
   record(choice_record(state.id, state.problem, choice, ran));
@@ -349,9 +352,18 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
   say(choice_line(state.problem, choice, current_label()) + "\n");
 }
 
+void report_failed(ProblemState& state, const Choice& choice, const Candidate& asked) {
+  {
+    std::lock_guard hold(state.lock);
+    remember(state, choice);
+  }
+  announce(state);
+  record(failed_choice_record(state.id, state.problem, choice, asked));
+}
+
 void report_profile(ProblemState& state, const std::vector<Candidate>& candidates, const Library& library) {
   announce(state);
-  for (const auto& candidate : candidates) record(candidate_record(state.id, candidate));
+  for (const auto& candidate : candidates) record(candidate_record(state.id, state.problem, candidate));
   if (!runtime().settings.log_table) return;
   bool full = false;
   {

@@ -86,13 +86,11 @@ struct Runtime {
   std::atomic<int> pack_watchers{0};          // reasons to note what variant packs hold
   std::atomic<int> watches{0};                // how often pack_watchers has risen from 0
   std::atomic<int> unseen_profiles{0};        // problems whose data was never seen
-  std::atomic<int> wanted_profiles{0};        // problems that wait for their first execution with real data
 };
 
 // Variant packs can't be read back, and noting what is put into them costs a little: only while somebody needs it.
 void watch_packs() noexcept;
 void unwatch_packs() noexcept;
-void profile_done() noexcept;                 // one problem fewer that waits for its profile
 bool take_profile(ProblemState&) noexcept;    // whether it waited for one, which it does no longer
 
 // Made at the first call; any failure inside leaves an idle runtime.
@@ -115,6 +113,8 @@ std::string cudnn_version_text(const Library&);          // "9.19.0"
 
 // After the first execution in this way: logs and says the choice; once for each way a problem ran.
 void report_choice(ProblemState&, const Choice&, const Candidate& ran, const Library&);
+// Logs that it fails, and why: once for each time that is said (say_failure). `asked`: what its rule names.
+void report_failed(ProblemState&, const Choice&, const Candidate& asked);
 // What the end line needs of the adapters: called once, when the process ends.
 struct AtEnd {
   void (*flush)() = nullptr;                  // brings the problems' counts up to date

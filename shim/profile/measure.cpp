@@ -220,7 +220,8 @@ std::vector<Candidate> measure(const Driver& driver, const Subject& subject) {
 }
 
 std::string measuring_summary() {
-  const int waiting = runtime().wanted_profiles + runtime().unseen_profiles;
+  int waiting = runtime().unseen_profiles;
+  each_problem([&](const ProblemState& state) { waiting += state.calls > 0 && state.profile == ProfileState::Wanted; });
   const std::string not_met = waiting == 0 ? ""
                                            : "convpin: problems that were never profiled (they ran inside a capture only, or on "
                                              "data that was set where it could not be seen): " + std::to_string(waiting) + "\n";

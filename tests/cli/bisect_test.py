@@ -1,7 +1,8 @@
 """`convpin bisect`: the rules of a pin file that make a command fail.
 
 Would fail when: another rule than the guilty one is named; a rule that was taken out still acts, or lets the rules behind
-it act on its problems; a command that fails by itself, or not at all, is blamed on a rule.
+it act on its problems; a command that fails by itself, or not at all, is blamed on a rule; the file without the rules that
+were found is another in any line but theirs.
 """
 import json
 
@@ -31,6 +32,48 @@ class Bisect(command.Case):
         self.assertIn("bad (exit status 3)", done.stderr)
         log = self.record("convclient", PROBLEM, STRIDED, POINTWISE, options=["--config", "good.toml"])
         self.assertEqual([r["choice"] for r in log if r["type"] == "choice"], ["left_alone", "set", "set"])
+
+    def test_the_file_stays_as_it_was_written(self):
+        """What was found is taken out where it stands; every other line, comments too, is as it was."""
+        before = """# mine
+version = 1  # of the file
+
+# the first layer
+[[rule]]
+name = "stem"
+problem = "w=[16,16,3,3]"  # all strides
+# tuned last week
+algo = [  # the fast ones
+  "eng2",
+  # not sure of this one
+  "eng0",
+]
+on_unsupported = "error"
+[rule.match]
+cudnn = ">=9"  # and later
+
+# the last
+[[rule]]
+problem = "w=[16,16,1,1]"
+algo = 3
+"""
+        after = before.replace('[[rule]]\nname', '[[rule]]\nalgo = -1\nname').replace('algo = [', '# algo = [').replace('  "eng', '#   "eng')
+        after = after.replace(']\non_unsupported', '# ]\n# on_unsupported')
+        self.write("pins.toml", before)
+        self.command('case "$ran" in "eng2 "*) exit 3;; esac')
+        done = self.bisect("-o", "good.toml")
+        self.assertEqual(done.stdout.splitlines()[1].split()[0], "stem")
+        self.assertEqual((self.folder / "good.toml").read_text(), after)
+        self.assertEqual((self.folder / "pins.toml").read_text(), before)
+        self.convpin("check", "good.toml")
+
+    def test_rules_in_an_array(self):
+        """They can't be edited line by line."""
+        self.write("pins.toml", 'version = 1\nrule = [{ problem = "w=[16,16,3,3]", algo = 2 }, { problem = "w=[16,16,1,1]", algo = 3 }]\n')
+        self.command('case "$ran" in "eng2 "*) exit 3;; esac')
+        self.assertIn("w=[16,16,3,3]", self.bisect("-o", "good.toml").stdout)
+        log = self.record("convclient", PROBLEM, POINTWISE, options=["--config", "good.toml"])
+        self.assertEqual([r["choice"] for r in log if r["type"] == "choice"], ["left_alone", "set"])
 
     def test_what_is_taken_out_does_not_let_others_act(self):
         self.pins(("w=[16,16,3,3] stride=1,1", 2), ("w=[16,16,3,3]", 3), ("", 0))

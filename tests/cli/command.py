@@ -11,6 +11,9 @@ from children import PROBLEM, STRIDED, main  # noqa: E402,F401  (for the tests)
 
 COMMAND = os.environ["CONVPIN_COMMAND"]
 
+# A rule that nothing can meet, for STRIDED.
+FAILING = 'version = 1\n[[rule]]\nname = "stem"\nproblem = "stride=2,2"\nalgo = "WINOGRAD"\non_unsupported = "error"\n'
+
 
 class Case(children.Case):
     def convpin(self, *arguments, status=0, program=COMMAND, standin=True, **variables):
@@ -25,6 +28,12 @@ class Case(children.Case):
 
     def json(self, *arguments, **options):
         return json.loads(self.convpin(*arguments, "--json", **options).stdout)
+
+    def record_failing(self, log="failing.jsonl", **variables):
+        """A log of a program that runs PROBLEM, and whose rule for STRIDED fails it."""
+        self.write("failing.toml", FAILING)
+        client = children.command(["convclient", PROBLEM, STRIDED])
+        self.convpin("run", "--config", "failing.toml", "--record", log, "--", *client, status=1, **variables)
 
     def record(self, *arguments, log="run.jsonl", append=False, **variables):
         """A log of a program's, by `convpin run --record`."""

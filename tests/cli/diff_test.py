@@ -24,6 +24,13 @@ class Diff(command.Case):
                          [("appears", None, "eng0"), ("same", "eng0", "eng0"), ("vanishes", "eng0", None)])
         self.assertIn("1 appears, 1 same, 1 vanishes", self.convpin("diff", "a.jsonl", "d.jsonl", status=1).stderr)
 
+    def test_what_fails(self):
+        self.record_failing()
+        self.record("convclient", PROBLEM, STRIDED, log="ran.jsonl")
+        rows = self.json("diff", "ran.jsonl", "failing.jsonl", status=1)["problems"]
+        self.assertEqual([(r["verdict"], r["B"]) for r in rows], [("changed", "fails")])
+        self.convpin("diff", "failing.jsonl", "failing.jsonl")
+
     def test_times_stand_side_by_side(self):
         for log in ("a.jsonl", "b.jsonl"):
             self.record("convclient", PROBLEM, log=log, CONV_FWD_ALGO="DIRECT", CONVPIN_PROFILE="algorithms")

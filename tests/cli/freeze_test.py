@@ -1,7 +1,7 @@
 """`convpin freeze`: record, freeze, and run again.
 
 Would fail when: the second run does not run what the first one did; a frozen file is refused; a failed freeze writes or
-harms a file; a problem that a benchmark tried in several ways is frozen to a trial.
+harms a file; a problem that a benchmark tried in several ways is frozen to a trial, or one that failed to anything.
 """
 import command
 from command import PROBLEM, STRIDED
@@ -37,6 +37,12 @@ class Freeze(command.Case):
         first, second = self.round_trip("convclient", "--benchmark", "--repeat", "4", PROBLEM)
         self.assertGreater(len([r for r in first if r["type"] == "choice"]), 1)
         self.assertEqual(self.ran(first), self.ran(second))
+
+    def test_what_failed_is_left_out(self):
+        self.record_failing()
+        done = self.convpin("freeze", "failing.jsonl")
+        self.assertEqual(done.stdout.count("[[rule]]"), 1)
+        self.assertRegex(done.stderr, "left out: .*stride=2,2.*: it failed: rule stem asks for 6")
 
     def test_where_nothing_ran_nothing_is_written(self):
         self.write("empty.jsonl", "")

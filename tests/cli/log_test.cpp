@@ -125,6 +125,23 @@ TEST(ReadLog, TheLastCountIsTheCount) {
   EXPECT_EQ(read(w.text).runs[0].problems.at(1).calls.at("eng1"), 10u);
 }
 
+TEST(ReadLog, WhatFailedIsNotWhatRan) {
+  WrittenLog w;
+  w.problem(kText);
+  w.failed("arch mismatch");
+  w.problem("x=[1,8,8,8] w=[8,8,1,1]");
+  w.ran("eng1", 3);
+  w.problem("x=[1,8,8,8] w=[8,8,3,3]");  // asked about alone
+  const auto usages = usages_of(read(w.text));
+  ASSERT_EQ(usages.size(), 2u);
+  EXPECT_TRUE(usages[0].ran.empty());
+  EXPECT_EQ(usages[0].chosen(), nullptr);
+  ASSERT_TRUE(usages[0].failed);
+  EXPECT_EQ(usages[0].failed->kind, ChoiceKind::Unsupported);
+  EXPECT_EQ(usages[0].failed->reason, "arch mismatch");
+  EXPECT_FALSE(usages[1].failed);
+}
+
 TEST(ReadLog, ToleratesCutLinesAndWhatItDoesNotKnow) {
   WrittenLog w;
   w.problem(kText);

@@ -116,6 +116,19 @@ class Report(command.Case):
                                r"\(stand-in: .*; again: convpin replay --legacy 'forward x=.*' --candidate 1\n")
         self.assertIn("cudnnConvolutionForward failed with", self.page("failed.jsonl"))
 
+    def test_what_failed_by_its_rule(self):
+        self.record_failing(CONVPIN_PROFILE="algorithms")
+        text = self.convpin("report", "failing.jsonl", "--text").stdout
+        self.assertRegex(text, "^warning: .*stride=2,2.* it failed: rule stem asks for 6")
+        self.assertRegex(text, r"\n  0 calls \(graph\); it failed: rule stem")
+        row, = (r for r in csv.DictReader(io.StringIO(self.convpin("report", "failing.jsonl", "--csv").stdout)) if r["status"] == "failed")
+        self.assertIn("stride=2,2", row["problem"])
+        self.assertRegex(row["reason"], "rule stem asks for 6")
+        self.assertEqual((row["calls"], row["engine"], row["chosen"]), ("0", "", "0"))
+        page = self.page("failing.jsonl")
+        Page(page)
+        self.assertRegex(page, "stride=2,2.*0 calls · graph API · failed</span></summary><div class=more>it failed: rule stem")
+
     def test_csv_has_a_row_a_candidate(self):
         log = self.profiled(PROBLEM, STRIDED)
         rows = list(csv.DictReader(io.StringIO(self.convpin("report", "run.jsonl", "--csv").stdout)))

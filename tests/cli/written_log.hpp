@@ -48,9 +48,9 @@ class WrittenLog {
     c.time_ms = time_ms;
     c.workspace_bytes = workspace;
     c.framework_choice = framework_choice;
-    add(candidate_record(problems_, c));
+    add(candidate_record(problems_, problem_, c));
   }
-  void candidate(const Candidate& c) { add(candidate_record(problems_, c)); }
+  void candidate(const Candidate& c) { add(candidate_record(problems_, problem_, c)); }
   void ran(const std::string& what, std::uint64_t calls, ChoiceKind kind = ChoiceKind::LeftAlone) {
     const Candidate c = of(what);
     LoggedCandidate logged;
@@ -62,6 +62,15 @@ class WrittenLog {
     if (kind != ChoiceKind::LeftAlone) choice.rule = "pins.toml:2:1";
     add(choice_record(problems_, problem_, choice, c));
     if (calls > 0) add(count_record(problems_, choice.ran, calls));
+  }
+  // Nothing ran, as a rule would have it.
+  void failed(const std::string& reason) {
+    Choice choice;
+    choice.kind = ChoiceKind::Unsupported;
+    choice.api = api_;
+    choice.rule = "pins.toml:2:1";
+    choice.reason = reason;
+    add(failed_choice_record(problems_, problem_, choice, of("eng12")));
   }
   void end() { add(end_record({})); }
   void add(const std::string& record) { text += with_run_id(record, run_id_) + "\n"; }

@@ -180,6 +180,11 @@ class Api(children.Case):
                     self.assertRegex(checksum, "^failed: .*rule must")
                 self.assertEqual(child.checksums[3], child.checksums[0])
                 self.assertEqual(child.stderr.count("this convolution fails"), 1)
+                self.assertEqual([(c["choice"], c["ran"] is None) for c in child.of_type("choice")][:2], [("left_alone", False), ("unsupported", True)])
+                child = self.steps("enable", "run", "rules", must, "run", "rules", must.replace("error", "fallback"), "run", api=api)
+                self.assertEqual(len(child.warnings()), 1, child.stderr)  # another thing to say than that it fails
+                child = self.steps("rules", must, "run", "problems", api=api)
+                self.assertEqual([(p["choice"], p["rule"], p["ran"]) for p in self.problems(child)], [("unsupported", "must", [])])
 
     def test_a_policy(self):
         child = self.steps("enable", "run", "rules", '[[rule]]\npolicy = "least_memory"', "run", "set", "forward", "2", "run", "clear", "forward", "run")

@@ -1,8 +1,9 @@
 """on_unsupported = "error" and on_miss = "error": the program sees a failing status, whose text names the rule.
 
 Would fail when: a convolution runs as something else than its rule insists on, by whatever way the program comes; the
-failure is silent, is said twice, or blames cuDNN or the program for our doing; a rule that is met is reported as failing;
-with fallback anything but the framework's own choice runs.
+failure is silent, is said twice, or blames cuDNN or the program for our doing; the log has no choice that tells what was
+asked and why nothing ran, or more than one; such a problem is said to wait for its profile; a rule that is met is reported
+as failing; with fallback anything but the framework's own choice runs.
 """
 import children
 from children import PROBLEM, STRIDED
@@ -34,6 +35,9 @@ class Errors(children.Case):
         if status:
             self.assertRegex(child.stderr, r"(?m)^convclient: .*NOT_SUPPORTED: convpin: .*" + reason)
         self.assertEqual(child.log[-1]["calls"], 0)
+        choice, = child.of_type("choice")  # nothing ran
+        self.assertEqual([choice[key] for key in ("ran", "engine", "algorithm", "workspace_bytes")], [None] * 4)
+        self.assertRegex(choice["reason"], reason)
 
     def test_what_is_not_possible(self):
         self.rule('"WINOGRAD"')  # on neither API, on this GPU
@@ -44,6 +48,10 @@ class Errors(children.Case):
                                          'and its on_unsupported is "error"')
                 self.assertIn("convpin: 1 rule could not be met everywhere: stem\n", child.stderr)
                 self.assertEqual(child.log[-1]["unsupported_problems"], 1)
+                choice, = child.of_type("choice")
+                self.assertEqual([choice[key] for key in ("choice", "api", "rule", "requested")], ["unsupported", way[1], "stem", "6 (WINOGRAD)"])
+                legacy = "--legacy " if way[1] == "legacy" else ""
+                self.assertEqual(choice["replay"], f"convpin replay {legacy}'{child.of_type('problem')[-1]['problem']}' --candidate 6")
                 self.assertLessEqual({what.split("/")[0] for what, _, _ in child.trace}, {"legacy"} if "--benchmark" in way else set())
 
     def test_of_an_engine_that_is_compiled_at_run_time(self):
@@ -82,6 +90,7 @@ class Errors(children.Case):
             with self.subTest(more):
                 child = self.run_with("--deny-note", "tensor_core", *more, PROBLEM)
                 self.assert_fails(child, "rule stem asks for eng38, .*eng38.* was dropped by the program itself", status=False)
+                self.assertEqual(child.choices(), ["refused"])
                 self.assertEqual(child.trace, [])
 
     def test_it_does_not_fit(self):
@@ -119,6 +128,28 @@ class Errors(children.Case):
                 self.assertIn("convpin: 2 problems, 2 calls, 0 pinned, 1 unsupported\n", child.stderr)
                 self.assertEqual(child.trace, self.bare("convclient", "--api", api, PROBLEM, PROBLEM).trace)
 
+    def test_what_fails_does_not_wait_for_its_profile(self):
+        self.rule('"WINOGRAD"', more='problem = "stride=2,2"\n')
+        for api in APIS:
+            with self.subTest(api):
+                child = self.run_with("--api", api, PROBLEM, STRIDED, CONVPIN_PROFILE="algorithms")
+                self.assertEqual(child.stderr.count("this convolution fails"), 1)
+                self.assertEqual({c["problem_id"] for c in child.of_type("candidate")}, {1})
+                self.assertNotIn("never profiled", child.stderr)
+
+    def test_a_forked_child_logs_its_own(self):
+        self.rule('"WINOGRAD"')
+        run = "convlib.convlib_run(b'x')\n"
+        env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", CONVPIN_LOG="log-%p.jsonl")
+        child = children.execute(children.on_python(run + "if os.fork() == 0:\n    " + run + "else: os.wait()\n"), self.folder, env)
+        logs = [children.read_log(path) for path in self.folder.glob("log-*.jsonl")]
+        self.assertEqual(len(logs), 2, child.stderr)
+        for log in logs:
+            failed = [r for r in log if r["type"] == "choice"]
+            self.assertTrue(failed, log)
+            self.assertEqual({(r["choice"], r["ran"]) for r in failed}, {("unsupported", None)})
+            self.assertLessEqual({r["problem_id"] for r in failed}, {r["problem_id"] for r in log if r["type"] == "problem"})
+
     def test_the_settings_default_and_the_rules_own_word(self):
         self.write("pins.toml", 'version = 1\n[defaults]\non_unsupported = "error"\n[[rule]]\nname = "stem"\nalgo = "WINOGRAD"\n')
         self.assert_fails(self.run_with(PROBLEM), "rule stem asks for 6")
@@ -137,6 +168,7 @@ class Errors(children.Case):
                 self.assertEqual(child.status, 0, child.stderr)
                 child = self.run_with(*way, PROBLEM)
                 self.assert_fails(child, 'no rule covers it, and defaults.on_miss is "error"')
+                self.assertEqual([(c["choice"], c["rule"], c["requested"]) for c in child.of_type("choice")], [("left_alone", None, None)])
                 self.assertIn("convpin: 1 problem that no rule covers\n", child.stderr)
                 child = self.run_with(*way, PROBLEM, CONVPIN_ON_MISS="leave")
                 self.assertEqual(child.status, 0, child.stderr)

@@ -1,8 +1,8 @@
 """The profile: what each candidate costs, without costing the program anything.
 
 Would fail when: profiling changes an output, leaves memory behind, happens during a capture or past its budget; a
-candidate's status is not what happened to it; a crash in a candidate is not explained by the log; the table is not the
-documented one; more than three are printed.
+candidate's status is not what happened to it, or its replay line names another; a crash in a candidate is not explained by
+the log; the table is not the documented one; more than three are printed; a problem that never ran is said to wait.
 """
 import re
 import signal
@@ -44,6 +44,9 @@ class Profile(children.Case):
                         self.assertGreaterEqual(c["time_us_iqr"], 0)
                 self.assertEqual([c["algorithm"] for c in child.of_type("candidate") if c["requested"]], [0])
                 self.assertEqual([c["algorithm"] for c in child.of_type("candidate") if c["framework_choice"]], [1])
+                of = f"'{child.of_type('problem')[0]['problem']}' --candidate"
+                for c in child.of_type("candidate"):
+                    self.assertEqual(c["replay"], f"convpin replay {of} {c['engine']}" if api == "graph" else f"convpin replay --legacy {of} {c['algorithm']}")
 
     def test_it_is_the_default_with_the_variable_only(self):
         self.assertTrue(self.preloaded("convclient", PROBLEM, same=False, CONV_FWD_ALGO="0").of_type("candidate"))
@@ -89,6 +92,12 @@ class Profile(children.Case):
             child = self.profiled("--api", api, "--repeat", "3", same=True, STANDIN_CAPTURING="1")
             self.assertEqual(child.of_type("candidate") + child.of_type("try"), [])
             self.assertEqual((len(child.trace), child.log[-1]["calls"]), (3, 3))
+            self.assertRegex(child.stderr, r"never profiled \(they ran inside a capture only, .*\): 1\n")
+
+    def test_what_never_ran_does_not_wait_for_it(self):
+        child = self.profiled("--api", "legacy", "--bias-relu", same=True)  # it asks cuDNN about the bare convolution
+        self.assertEqual(len(child.of_type("problem")), 2)
+        self.assertNotIn("never profiled", child.stderr)
 
     def test_no_memory(self):
         # a tenth of it holds the output (25088 bytes), but not algorithm 2's workspace as well

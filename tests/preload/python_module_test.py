@@ -110,6 +110,17 @@ show([convpin.rules() is not None, convpin.rules(""), run(), convpin.version()])
         self.assertRegex(report.splitlines()[1], r"^2 +eng2 +set +stem +forward x=\[2,8,14,14\]")
         self.assertEqual(end[:3], [True, None, ["implicit_gemm"] * 2])
 
+    def test_what_fails_is_in_the_report(self):
+        report, = self.program("""
+convpin.rules('[[rule]]\\nalgo = "WINOGRAD"\\non_unsupported = "error"')
+open(os.environ["STANDIN_TRACE"], "w").close()  # nothing runs that would make it
+run()
+show(convpin.report())
+""").said
+        for line in report.splitlines()[1:]:
+            self.assertRegex(line, "^0 +- +unsupported +forward x=")
+        self.assertEqual(len(report.splitlines()), 3)
+
     def test_import_is_enough_to_be_watched(self):
         env = children.environment(LD_PRELOAD=children.LIBRARY)
         child = children.execute(children.on_python(BEGIN + "run()\nshow([p['choice'] for p in convpin.problems()])"), self.folder, env)

@@ -112,7 +112,7 @@ TEST(Record, ProblemNamesTheOperationsOfItsGraph) {
 }
 
 TEST(Record, CandidateHoldsEveryDocumentedField) {
-  const json j = read(candidate_record(7, timed()));
+  const json j = read(candidate_record(7, problem(), timed()));
   EXPECT_EQ(j["type"], "candidate");
   EXPECT_EQ(j["problem_id"], 7);
   EXPECT_EQ(j["algorithm"], 1);
@@ -133,6 +133,7 @@ TEST(Record, CandidateHoldsEveryDocumentedField) {
   EXPECT_EQ(j["requested"], true);
   EXPECT_EQ(j["framework_choice"], false);
   EXPECT_EQ(j["heuristics_rank"], 0);
+  EXPECT_EQ(j["replay"], "convpin replay '" + to_text(problem()) + "' --candidate eng38_k2=1");
 }
 
 TEST(Record, WhatHasNoValueIsNull) {
@@ -141,7 +142,7 @@ TEST(Record, WhatHasNoValueIsNull) {
   c.reason = "'c' per group must be 1";
   c.error = std::numeric_limits<double>::quiet_NaN();
   c.build_ms = std::numeric_limits<double>::infinity();
-  const json j = read(candidate_record(1, c));
+  const json j = read(candidate_record(1, problem(), c));
   for (const char* field : {"algorithm", "algorithm_name", "engine", "math_type", "time_us", "time_us_iqr",
                             "build_ms", "workspace_bytes", "deterministic", "error", "heuristics_rank"})
     EXPECT_TRUE(j.at(field).is_null()) << field;
@@ -179,9 +180,36 @@ TEST(Record, ChoiceSaysWhatWasAskedAndWhatRan) {
   EXPECT_EQ(j["replay"], "convpin replay '" + to_text(problem()) + "' --candidate eng38_k2=1");
 }
 
+TEST(Record, WhatFailsNamesWhatWasAskedAndNothingThatRan) {
+  Choice choice;
+  choice.kind = ChoiceKind::Unsupported;
+  choice.rule = "stem";
+  choice.requested = "eng38_k2=1";
+  choice.reason = "arch";
+  const json j = read(failed_choice_record(4, problem(), choice, timed()));
+  EXPECT_EQ(j["choice"], "unsupported");
+  EXPECT_EQ(j["requested"], "eng38_k2=1");
+  EXPECT_EQ(j["replay"], "convpin replay '" + to_text(problem()) + "' --candidate eng38_k2=1");
+  for (const char* nothing : {"ran", "algorithm", "algorithm_name", "engine", "math_type", "workspace_bytes", "deterministic"})
+    EXPECT_TRUE(j.at(nothing).is_null()) << nothing;
+}
+
+TEST(Record, CandidatesAreRunAgainOnTheirApi) {
+  Candidate c;
+  c.algorithm = 7;
+  EXPECT_EQ(read(candidate_record(1, problem(), c))["replay"], "convpin replay '" + to_text(problem()) + "' --candidate 7");
+  c.math_type = 0;
+  EXPECT_EQ(read(candidate_record(1, problem(), c))["replay"], "convpin replay --legacy '" + to_text(problem()) + "' --candidate 7");
+  Candidate apart;
+  apart.parts = {"convolution eng41", "relu eng0"};
+  EXPECT_TRUE(read(candidate_record(1, problem(), apart)).at("replay").is_null()) << "no single candidate";
+}
+
 TEST(Record, ReplayLines) {
   Candidate c;
   EXPECT_EQ(replay_line(problem(), c), "convpin replay '" + to_text(problem()) + "'");
+  c.math_type = 0;
+  EXPECT_EQ(replay_line(problem(), c), "convpin replay --legacy '" + to_text(problem()) + "'");
   c.algorithm = 7;
   EXPECT_EQ(replay_line(problem(), c), "convpin replay --legacy '" + to_text(problem()) + "' --candidate 7");
 }
@@ -247,7 +275,7 @@ TEST(Record, LongAndBrokenTextsAreCutAndStayOneLine) {
 
   Candidate c = timed();
   c.reason = hostile();
-  j = read(candidate_record(1, c));
+  j = read(candidate_record(1, problem(), c));
   EXPECT_EQ(j["time_us"], 108.8);
   EXPECT_GT(j["reason"].get<std::string>().size(), 500u) << "more was cut than needed";
 

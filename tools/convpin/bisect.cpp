@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <toml.hpp>
 
@@ -28,6 +29,13 @@ using Value = toml::basic_value<toml::discard_comments, std::map, std::vector>;
 
 constexpr int kSkip = 125;  // as git bisect run has it
 
+Value parsed(const std::string& text, const std::string& name) {
+  std::istringstream in(text);
+  return toml::parse<toml::discard_comments, std::map, std::vector>(in, name);
+}
+
+bool stays(const std::string& key) { return key == "operation" || key == "problem" || key == "match" || key == "name"; }
+
 // A pin file of which single rules can be taken out. A rule that is out stays in its place and leaves its problems to the
 // framework: without it they would meet the rules behind it.
 class PinFile {
@@ -35,14 +43,16 @@ class PinFile {
   explicit PinFile(const std::string& path) {
     const Settings settings = load_files({path});
     if (!settings.errors.empty()) throw BadUse(join(settings.errors, "\n"));
-    std::istringstream in(read_file(path));
-    root_ = toml::parse<toml::discard_comments, std::map, std::vector>(in, path);
+    const std::string text = read_file(path);
+    for (const std::string_view line : split(text, '\n')) lines_.emplace_back(line);
+    root_ = parsed(text, path);
     if (!root_.contains("rule")) throw BadUse("'" + path + "' has no rules");
     for (const Value& rule : root_.at("rule").as_array()) {
-      const auto at = path + ":" + std::to_string(rule.location().line()) + ":";
+      const toml::source_location where = rule.location();
+      const auto at = path + ":" + std::to_string(where.line()) + ":" + std::to_string(where.column());
       names_.emplace_back();
       for (const Rule& read : settings.rules)
-        if (read.source.starts_with(at)) names_.back() = {read.label(), to_text(read.problem), request_text(read)};
+        if (read.source == at) names_.back() = {read.label(), to_text(read.problem), request_text(read)};
     }
   }
   std::size_t size() const { return names_.size(); }
@@ -51,22 +61,51 @@ class PinFile {
   };
   const Name& name(std::size_t rule) const { return names_[rule]; }
 
+  // The file with these rules in alone: as it is written, with what was taken out as comments. Where that does not come to
+  // the same (rules in an inline array), its content without comments.
   std::string text(const std::vector<std::size_t>& in) const {
-    static const std::map<std::string, bool> kept = {{"operation", true}, {"problem", true}, {"match", true}, {"name", true}};
+    std::vector<std::string> lines = lines_;
     Value root = root_;
     auto& rules = root.at("rule").as_array();
     for (std::size_t i = 0; i < rules.size(); ++i) {
       if (std::ranges::find(in, i) != in.end()) continue;
+      take_out(rules[i], lines);
       auto& table = rules[i].as_table();
-      std::erase_if(table, [](const auto& entry) { return !kept.contains(entry.first); });
+      std::erase_if(table, [](const auto& entry) { return !stays(entry.first); });
       table["algo"] = -1;
     }
+    const std::string edited = join(lines, "\n");
+    if (is(edited, root)) return edited;
     std::ostringstream out;
     out << root;
     return out.str();
   }
 
  private:
+  static bool is(const std::string& text, const Value& content) {
+    try {
+      return parsed(text, "edited") == content;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  // A value may go on over several lines: up to the next key, or the next table's header.
+  static void take_out(const Value& rule, std::vector<std::string>& lines) {
+    std::set<std::size_t> keys;
+    for (const auto& [key, value] : rule.as_table()) keys.insert(value.location().line());
+    for (const auto& [key, value] : rule.as_table()) {
+      if (stays(key)) continue;
+      std::size_t at = value.location().line();
+      do {
+        std::string& line = lines[at - 1];
+        if (!trim(line).empty() && !trim(line).starts_with('#')) line.insert(0, "# ");
+      } while (++at <= lines.size() && !keys.contains(at) && !trim(lines[at - 1]).starts_with('['));
+    }
+    lines[rule.location().line() - 1] += "\nalgo = -1";
+  }
+
+  std::vector<std::string> lines_;
   Value root_;
   std::vector<Name> names_;
 };

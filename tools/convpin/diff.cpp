@@ -47,9 +47,10 @@ Side side_of(const Log& log, const std::string& name) {
   Side side{name, "", {}, {}};
   std::vector<std::string> places;
   for (const Usage& usage : usages_of(log)) {
-    if (usage.ran.empty()) continue;
-    const LoggedCandidate* is = usage.find(usage.ran.front().choice.ran);
-    add(side, usage.text + "  " + usage.api, {usage.ran.front().choice.ran, is ? is->time_ms : std::nullopt, usage.calls});
+    if (usage.ran.empty() && !usage.failed) continue;
+    const LoggedCandidate* is = usage.chosen();
+    add(side, usage.text + "  " + usage.api,
+        {usage.ran.empty() ? "fails" : usage.ran.front().choice.ran, is ? is->time_ms : std::nullopt, usage.calls});
     const std::string place = usage.gpu + ", cuDNN " + usage.cudnn;
     if (std::ranges::find(places, place) == places.end()) places.push_back(place);
   }

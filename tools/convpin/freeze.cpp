@@ -55,7 +55,9 @@ std::vector<FrozenRule> freeze(const std::vector<Usage>& usages, std::vector<std
     const std::string request = usage.ran.empty() ? "" : request_for(usage, usage.ran.front());
     if (request.empty()) {
       left_out.push_back(usage.text + ": " +
-                         (usage.ran.empty() ? "the log doesn't say what ran" : "no rule can name " + usage.ran.front().choice.ran));
+                         (!usage.ran.empty() ? "no rule can name " + usage.ran.front().choice.ran
+                          : usage.failed     ? "it failed: " + usage.failed->reason
+                                             : "the log doesn't say what ran"));
       continue;
     }
     const std::string text = pattern_text(usage.problem);

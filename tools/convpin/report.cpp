@@ -39,6 +39,7 @@ std::string times(double factor) { return four_digits(factor) + " times"; }
 void warn_of(const Usage& usage, std::vector<std::string>& warnings) {
   constexpr double kSlower = 1.05;
   const auto warn = [&](const std::string& what) { warnings.push_back(usage.text + " (" + usage.api + "): " + what); };
+  if (usage.failed) warn("it failed: " + usage.failed->reason);
   for (const Ran& ran : usage.ran) {
     const LoggedChoice& c = ran.choice;
     if (c.kind == ChoiceKind::Unsupported || c.kind == ChoiceKind::Refused)
@@ -134,7 +135,7 @@ Table report_table(const Report& r) {
     std::vector<const LoggedCandidate*> rows;
     for (const LoggedCandidate& c : u.candidates) rows.push_back(&c);
     if (chosen && std::ranges::find(rows, chosen) == rows.end()) rows.push_back(chosen);  // it ran and was not profiled
-    for (const LoggedCandidate* c : rows)
+    const auto add = [&](const LoggedCandidate& c, const char* status, const std::string& reason) {
       table.rows.push_back({u.gpu,
                             u.cudnn,
                             u.api,
@@ -142,21 +143,24 @@ Table report_table(const Report& r) {
                             u.text,
                             join(u.labels, ", "),
                             u.calls,
-                            c->algorithm < 0 ? Json() : Json(c->algorithm),
-                            algorithm_name(c->operation, c->algorithm),
-                            c->engine.engine < 0 ? Json() : Json(to_tag(c->engine)),
-                            name_of(c->status),
-                            c->reason,
-                            optional(c->time_ms),
-                            optional(c->time_iqr_ms),
-                            optional(c->workspace_bytes),
-                            optional(c->energy_mj),
-                            optional(c->error),
-                            optional(c->deterministic),
-                            names(c->numerical_notes, cudnn_numerical_note),
-                            names(c->behavior_notes, cudnn_behavior_note),
-                            c == chosen,
-                            c->framework_choice});
+                            c.algorithm < 0 ? Json() : Json(c.algorithm),
+                            algorithm_name(c.operation, c.algorithm),
+                            c.engine.engine < 0 ? Json() : Json(to_tag(c.engine)),
+                            status,
+                            reason,
+                            optional(c.time_ms),
+                            optional(c.time_iqr_ms),
+                            optional(c.workspace_bytes),
+                            optional(c.energy_mj),
+                            optional(c.error),
+                            optional(c.deterministic),
+                            names(c.numerical_notes, cudnn_numerical_note),
+                            names(c.behavior_notes, cudnn_behavior_note),
+                            &c == chosen,
+                            c.framework_choice});
+    };
+    if (u.failed) add(u.failed->plan, "failed", u.failed->reason);
+    for (const LoggedCandidate* c : rows) add(*c, name_of(c->status), c->reason);
   }
   return table;
 }
@@ -181,7 +185,8 @@ std::string report_text(const Report& r) {
     for (Candidate& c : candidates)
       c.running = chosen && c.engine == chosen->engine && c.algorithm == chosen->algorithm && c.math_type == chosen->math_type;
     text += candidate_table(u.problem, candidates, device, u.cudnn);
-    text += "  " + std::to_string(u.calls) + " calls (" + u.api + ")" + (u.labels.empty() ? "" : ": " + join(u.labels, ", ")) + "\n\n";
+    text += "  " + std::to_string(u.calls) + " calls (" + u.api + ")" + (u.labels.empty() ? "" : ": " + join(u.labels, ", ")) +
+            (u.failed ? "; it failed: " + u.failed->reason : "") + "\n\n";
   }
   return text;
 }

@@ -34,6 +34,6 @@ Report make_report(const Log&);
 
 std::string report_page(const Report&);          // HTML, with nothing from elsewhere
 std::string report_text(const Report&);
-Table report_table(const Report&);               // a row a candidate
+Table report_table(const Report&);               // a row a candidate, and one for what failed
 
 }  // namespace convpin::cli

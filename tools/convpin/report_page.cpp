@@ -125,6 +125,7 @@ std::string problem_section(const Usage& u, const Total& all, bool open) {
 
   std::vector<std::string> facts{std::to_string(u.calls) + " calls", u.api + " API"};
   if (chosen) facts.push_back("ran " + u.ran.front().choice.ran);
+  if (u.failed) facts.push_back("failed");
   if (chosen && chosen->time_ms && all.time_ms > 0)
     facts.push_back(std::to_string(std::lround(*chosen->time_ms * static_cast<double>(u.calls) / all.time_ms * 100)) + " % of the time");
   if (const auto gained = u.gained_ms(); gained && *gained != 0)
@@ -134,7 +135,8 @@ std::string problem_section(const Usage& u, const Total& all, bool open) {
   std::string html = "<details class=problem" + std::string(open ? " open" : "") + "><summary><code>" + escaped(u.text) +
                      "</code><span class=facts>" + (u.labels.empty() ? "" : "<b>" + escaped(join(u.labels, ", ")) + "</b> · ") +
                      escaped(join(facts, " · ")) + "</span></summary>";
-  html += candidates_table(u, able);
+  if (u.failed) html += element("div", escaped("it failed: " + u.failed->reason), "class=more");
+  if (!able.empty()) html += candidates_table(u, able);
   if (!slow.empty())
     html += "<details class=more><summary>" + std::to_string(slow.size()) +
             " more than five times as slow as the fastest</summary>" + candidates_table(u, slow) + "</details>";

@@ -53,7 +53,7 @@ bool TuneState::has(const Usage& usage) const {
 
 void TuneState::add(const Usage& usage, const std::vector<Candidate>& candidates, const Tuned& tuned) {
   add(problem_record(++problems_, usage.problem, "graph", device_, cudnn_));
-  for (const Candidate& c : candidates) add(candidate_record(problems_, c));
+  for (const Candidate& c : candidates) add(candidate_record(problems_, usage.problem, c));
   if (tuned.chosen) {
     const Candidate& c = candidates[*tuned.chosen];
     Choice choice;

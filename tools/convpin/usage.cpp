@@ -18,7 +18,10 @@ Ran& ran_of(Usage& usage, const std::string& what) {
 
 void add(const LoggedProblem& p, Usage& usage) {
   for (const LoggedChoice& choice : p.choices) {
-    if (choice.ran.empty()) continue;
+    if (choice.ran.empty()) {
+      usage.failed = choice;
+      continue;
+    }
     Ran& ran = ran_of(usage, choice.ran);
     ran.choice = choice;
     ++ran.runs;
@@ -81,7 +84,7 @@ std::vector<Usage> usages_of(const Log& log) {
     }
   }
   if (std::ranges::any_of(all, [](const Usage& u) { return !u.ran.empty(); }))
-    std::erase_if(all, [](const Usage& u) { return u.ran.empty() && u.candidates.empty(); });
+    std::erase_if(all, [](const Usage& u) { return u.ran.empty() && !u.failed && u.candidates.empty(); });
   for (Usage& usage : all) std::ranges::stable_sort(usage.ran, std::greater{}, &Ran::calls);
   return all;
 }

@@ -25,6 +25,7 @@ struct Usage {
   std::string api, gpu, cudnn;
   std::vector<std::string> labels;
   std::vector<Ran> ran;                          // most calls first
+  std::optional<LoggedChoice> failed;            // of the last run in which it failed by its rule: what was asked, and the reason
   std::vector<LoggedCandidate> candidates;       // of the last run that has any
   std::uint64_t calls = 0;
 
@@ -37,7 +38,7 @@ struct Usage {
   std::optional<double> gained_ms() const;
 };
 
-// In order of first meeting. What was asked about but never ran (a query alone) is left out where others ran.
+// In order of first meeting. What was asked about but neither ran nor failed (a query alone) is left out where others ran.
 std::vector<Usage> usages_of(const Log&);
 // The same, most time first: by calls x the time of what ran, then by calls.
 void sort_by_weight(std::vector<Usage>&);

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <set>
 
+#include "shim/model/text.hpp"
 #include "tools/convpin/child.hpp"
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/files.hpp"
@@ -84,10 +87,13 @@ std::string search_path(const std::string& where) {
   return folders;
 }
 
-Json turn(const Side& side, const std::vector<std::string>& arguments) {
+// `said`: the lines of turns before, which are not said again.
+Json turn(const Side& side, const std::vector<std::string>& arguments, std::set<std::string, std::less<>>& said) {
   std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe"), "replay", "--json", "--cudnn", side.where};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  const Ended ended = run_child(command, {{"LD_LIBRARY_PATH", search_path(side.where)}}, Stderr::Ours);
+  const Ended ended = run_child(command, {{"LD_LIBRARY_PATH", search_path(side.where)}}, Stderr::Apart);
+  for (const std::string_view line : split(ended.errors, '\n'))
+    if (!line.empty() && said.emplace(line).second) std::cerr << line << '\n';
   if (WIFSIGNALED(ended.status)) {
     say("under " + side.where + " a run was ended by signal " + std::to_string(WTERMSIG(ended.status)));
     return Json::array();
@@ -119,8 +125,9 @@ Versus compare(const Side& a, const Side& b) {
 }
 
 void take_turns(Side& a, Side& b, int alternations, const std::vector<std::string>& arguments) {
+  std::set<std::string, std::less<>> said;
   for (int i = 0; i < alternations; ++i)
-    for (Side* side : {&a, &b}) side->turns.push_back(turn(*side, arguments));
+    for (Side* side : {&a, &b}) side->turns.push_back(turn(*side, arguments, said));
 }
 
 }  // namespace convpin::cli

@@ -23,8 +23,8 @@ struct Versus {
 // where that is more; what differs by no more than the larger spread is the same.
 Versus compare(const Side& a, const Side& b);
 
-// Takes turns: A, B, A, B ... `arguments` are those of `convpin replay`, without --json and --cudnn. Throws BadUse where a
-// side can't do it at all.
+// Takes turns: A, B, A, B ... `arguments` are those of `convpin replay`, without --json and --cudnn. What a turn says on stderr
+// is said after it, and once where others say it too. Throws BadUse where a side can't do it at all.
 void take_turns(Side& a, Side& b, int alternations, const std::vector<std::string>& arguments);
 
 }  // namespace convpin::cli
