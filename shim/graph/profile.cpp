@@ -176,7 +176,7 @@ std::vector<Candidate> measure_rows(const Driver& driver, CUstream stream, const
     subject.attempts.push_back([&] { return attempt_apart(session, graph, driver, stream); });
   subject.about_to_try = [&](const Candidate& c) {
     words.forget();
-    record(try_record(session.known.state.id, c));
+    record(try_record(session.known.state.id, session.known.state.problem, c));
   };
   subject.why = [&](cudnnStatus_t status) { return words.text(status); };
   subject.count_kernels = kernel_counter(session.caller.library, driver, session.caller.handle);

@@ -64,7 +64,7 @@ std::vector<Candidate> measure_algorithms(const Driver& driver, CUstream stream,
     subject.attempts.push_back([&, algorithm] { return attempt_of(e, state, algorithm, own, ran); });
   subject.about_to_try = [&](const Candidate& c) {
     words.forget();
-    record(try_record(state.id, c));
+    record(try_record(state.id, state.problem, c));
   };
   subject.why = [&](cudnnStatus_t status) { return words.text(status); };
   subject.count_kernels = kernel_counter(e.library, driver, e.descriptors.handle);

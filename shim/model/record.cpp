@@ -135,6 +135,9 @@ Json header_json(const Header& h) {
           {"repeats", h.repeats}};
 }
 
+// A fused graph's operations one by one are no candidate that could be named.
+Json replay_or_null(const Problem& problem, const Candidate& c) { return c.parts.empty() ? Json(replay_line(problem, c)) : Json(nullptr); }
+
 Json candidate_json(ProblemId id, const Problem& problem, const Candidate& c) {
   Json record = begin("candidate", id);
   add_identity(record, c);
@@ -157,8 +160,7 @@ Json candidate_json(ProblemId id, const Problem& problem, const Candidate& c) {
   record["requested"] = c.requested;
   record["framework_choice"] = c.framework_choice;
   record["heuristics_rank"] = not_negative(c.heuristics_rank);
-  // A fused graph's operations one by one are no candidate that could be named.
-  record["replay"] = c.parts.empty() ? Json(replay_line(problem, c)) : Json(nullptr);
+  record["replay"] = replay_or_null(problem, c);
   return record;
 }
 
@@ -213,10 +215,11 @@ std::string problem_record(ProblemId id, const Problem& problem, const std::stri
   });
 }
 
-std::string try_record(ProblemId id, const Candidate& candidate) {
+std::string try_record(ProblemId id, const Problem& problem, const Candidate& candidate) {
   return guarded([&] {
     Json record = begin("try", id);
     add_identity(record, candidate);
+    record["replay"] = replay_or_null(problem, candidate);
     return record;
   });
 }

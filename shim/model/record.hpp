@@ -39,7 +39,7 @@ using ProblemId = int;
 // Each is one line without its newline, under PIPE_BUF (4096) bytes; over-long free texts are cut. `type` says which.
 std::string header_record(const Header&);
 std::string problem_record(ProblemId, const Problem&, const std::string& api, const Device&, const std::string& cudnn_version);
-std::string try_record(ProblemId, const Candidate&);           // "about to try", before each launch
+std::string try_record(ProblemId, const Problem&, const Candidate&);  // "about to try", before each launch
 std::string candidate_record(ProblemId, const Problem&, const Candidate&);
 std::string choice_record(ProblemId, const Problem&, const Choice&, const Candidate& ran);
 // The same of a problem that fails, so that nothing ran; `asked`: what its replay line names.

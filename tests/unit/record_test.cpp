@@ -155,12 +155,13 @@ TEST(Record, LegacyCandidatesHaveAMathTypeAndNoEngine) {
   Candidate c;
   c.algorithm = 7;
   c.math_type = 3;
-  const json j = read(try_record(2, c));
+  const json j = read(try_record(2, problem(), c));
   EXPECT_EQ(j["type"], "try");
   EXPECT_EQ(j["problem_id"], 2);
   EXPECT_EQ(j["algorithm_name"], "WINOGRAD_NONFUSED");
   EXPECT_EQ(j["math_type"], "FMA_MATH");
   EXPECT_TRUE(j.at("engine").is_null());
+  EXPECT_EQ(j["replay"], replay_line(problem(), c));  // what a process that dies of it leaves behind
 }
 
 TEST(Record, ChoiceSaysWhatWasAskedAndWhatRan) {
