@@ -12,6 +12,7 @@
 #include "shim/graph/ways.hpp"
 #include "shim/hooks/reason.hpp"
 #include "shim/hooks/trouble.hpp"
+#include "shim/process/report.hpp"
 #include "shim/process/rules.hpp"
 
 namespace convpin::graph {

@@ -10,6 +10,7 @@
 #include "shim/legacy/describe.hpp"
 #include "shim/legacy/pin.hpp"
 #include "shim/legacy/profile.hpp"
+#include "shim/process/report.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/buffer.hpp"
 #include "shim/profile/measure.hpp"

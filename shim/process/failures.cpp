@@ -6,6 +6,7 @@
 
 #include "shim/model/backend_names.hpp"
 #include "shim/model/text.hpp"
+#include "shim/process/report.hpp"
 
 namespace convpin {
 namespace {

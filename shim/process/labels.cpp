@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "shim/model/text.hpp"
-#include "shim/process/runtime.hpp"
+#include "shim/process/report.hpp"
 
 namespace convpin {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "shim/hooks/reason.hpp"
 #include "shim/model/text.hpp"
+#include "shim/process/report.hpp"
 
 namespace convpin {
 

@@ -100,21 +100,9 @@ Runtime& runtime() noexcept;
 // `library` tells cuDNN's version, and with it the GPU. Throws where memory is out.
 ProblemState* meet(const Problem&, Api, const Library&);
 void each_problem(const std::function<void(ProblemState&)>&);
-// Writes the problem's record where this process's log has none yet: before any other record of it.
-void announce(ProblemState&);
 // Without a lock: null if it was never met.
 ProblemState* find_problem(const Problem&, Api) noexcept;
 
-void record(const std::string& line);         // to the log, with the header before the first
-void log_counts();                            // count records for what changed since the last
-
-const Device& device_of_process(const Library&);         // the first problem's device
-std::string cudnn_version_text(const Library&);          // "9.19.0"
-
-// After the first execution in this way: logs and says the choice; once for each way a problem ran.
-void report_choice(ProblemState&, const Choice&, const Candidate& ran, const Library&);
-// Logs that it fails, and why: once for each time that is said (say_failure). `asked`: what its rule names.
-void report_failed(ProblemState&, const Choice&, const Candidate& asked);
 // What the end line needs of the adapters: called once, when the process ends.
 struct AtEnd {
   void (*flush)() = nullptr;                  // brings the problems' counts up to date
@@ -122,7 +110,4 @@ struct AtEnd {
   void (*renew)() noexcept = nullptr;         // in a forked child
 };
 extern const AtEnd at_end_hooks[5];           // shim/hooks/entry.cpp
-// Says `candidates` as a table (the first three problems) or as a line, and logs them.
-void report_profile(ProblemState&, const std::vector<Candidate>& candidates, const Library&);
-
 }  // namespace convpin

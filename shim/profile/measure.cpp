@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "shim/model/record.hpp"
-#include "shim/process/runtime.hpp"
+#include "shim/process/report.hpp"
 #include "shim/profile/buffer.hpp"
 #include "shim/profile/compare.hpp"
 
