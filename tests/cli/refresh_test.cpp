@@ -112,6 +112,33 @@ TEST_F(RefreshedFile, ReplacesOnlyThisGpusRules) {
   EXPECT_EQ(request_text(*match(settings.rules, problem_of(2), {"NVIDIA A100", 92100})), "eng2");
 }
 
+TEST_F(RefreshedFile, LeavesWhatIsBoundByMoreThanAnEngine) {
+  for (const char* more : {"require = [\"deterministic\"]\n", "workspace_limit = \"1 KiB\"\n", "on_unsupported = \"error\"\n"}) {
+    const std::string text = kHead + rule(problem(1), "eng1", "NVIDIA H200", "9.19.0") + more;
+    const PinText old = file(text);
+    EXPECT_TRUE(to_refresh(old, {logged(1)}, kHere).empty()) << more;
+    const Refreshed is = refreshed(old, {}, {}, kHere, false);
+    EXPECT_EQ(is.text, text);
+    EXPECT_EQ((std::vector{is.kept, is.replaced, is.still_stale, is.bound}), (std::vector<std::size_t>{1, 0, 1, 1}));
+    // Nor does a rule for the same problem here take it away.
+    const std::string both = text + rule(problem(1), "eng2", "NVIDIA H200", "9.21.0");
+    EXPECT_EQ(refreshed(file(both), {}, {}, kHere, false).text, both);
+    // Of another GPU it is no obstacle.
+    const PinText theirs = file(kHead + rule(problem(1), "eng1", "NVIDIA A100", "9.19.0") + more);
+    EXPECT_EQ(problems(to_refresh(theirs, {logged(1)}, kHere)), std::vector{problem_of(1)});
+  }
+  // What holds for the whole file binds no rule of it.
+  EXPECT_EQ(to_refresh(file("version = 1\nworkspace_limit = \"1 KiB\"\n" + rule(problem(1), "eng1", "NVIDIA H200", "9.19.0")), {}, kHere).size(), 1u);
+}
+
+TEST_F(RefreshedFile, NewRulesHaveTheOldOnesNames) {
+  const PinText old = file(kHead + rule(problem(1), "eng1", "NVIDIA H200", "9.19.0") + "name = \"stem\"\n");
+  toml(refreshed(old, {tuned(1, "eng11")}, {}, kHere, false).text, "new.toml");
+  const Settings settings = good();
+  ASSERT_EQ(settings.rules.size(), 1u);
+  EXPECT_EQ(settings.rules[0].name, "stem");
+}
+
 TEST_F(RefreshedFile, NewRulesAloneComeBeforeThoseForEverything) {
   const std::string stem = rule(problem(2), "eng2", "NVIDIA H200", "9.21.0");
   EXPECT_EQ(refreshed(file(kHead + stem + kPolicy + kTheRest), {tuned(1, "eng1")}, {}, kHere, false).text,

@@ -219,6 +219,21 @@ class Tune(command.Case):
         for wrong in (["--budget", "soon"], ["--allow", "everything"], ["--workspace-limit", "small"], ["--policy", "prettiest"]):
             self.convpin("tune", "run.jsonl", *wrong, status=2)
 
+    def test_no_log_is_overwritten(self):
+        """Not even by another name of it, nor by tune's own log."""
+        self.record("convclient", PROBLEM)
+        before = (self.folder / "run.jsonl").read_text()
+        (self.folder / "link.jsonl").symlink_to("run.jsonl")
+        for command_line in (["freeze", "run.jsonl", "-o", "run.jsonl"], ["report", "run.jsonl", "-o", "link.jsonl"],
+                             ["tune", "run.jsonl", "-o", "run.jsonl"], ["tune", "run.jsonl", "-o", "run"]):
+            self.assertIn("it needs another name", self.convpin(*command_line, status=2).stderr)
+        self.assertEqual((self.folder / "run.jsonl").read_text(), before)
+
+    def test_what_is_not_kept_is_not_gone_on_with(self):
+        self.record("convclient", PROBLEM, STRIDED)
+        self.assertIn("with -o what is measured is kept", self.convpin("tune", "run.jsonl", "--budget", "1 ms", status=1).stderr)
+        self.assertIn("the same command goes on", self.convpin("tune", "run.jsonl", "-o", "pins.toml", "--budget", "1 ms", status=1).stderr)
+
 
 class Energy(command.Case):
     def candidates(self, log):

@@ -66,6 +66,13 @@ void write_output(const std::string& path, const std::string& text) {
   }
 }
 
+void keep_apart(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code none;
+  for (const std::string& input : inputs)
+    if (std::filesystem::is_regular_file(input, none) && std::filesystem::equivalent(output, input, none))
+      throw BadUse("'" + output + "' is read, and would be overwritten: it needs another name");
+}
+
 std::shared_ptr<std::string> declare_output(CLI::App& app, const char* what) {
   auto path = std::make_shared<std::string>();
   app.add_option("-o,--output", *path, std::string("file for ") + what + "; without it: standard output")->type_name("FILE");

@@ -96,6 +96,7 @@ std::string rules_text(const std::vector<FrozenRule>& rules) {
     for (const std::string& line : rule.comments) file += comment(line);
     std::vector<std::string> names, keys;
     for (const std::string& name : rule.algo) names.push_back(toml_string(name));
+    if (!rule.name.empty()) file += "name = " + toml_string(rule.name) + "\n";
     file += "problem = " + toml_string(rule.text) + "\n";
     file += "algo = " + (names.size() == 1 ? names[0] : "[" + join(names, ", ") + "]") + "\n";
     if (!rule.gpu.empty()) keys.push_back("device = " + toml_string(rule.gpu));
@@ -120,6 +121,7 @@ Action declare_freeze(CLI::App& app, const Program&) {
   app.add_option("log", *logs, "logs of convpin run --record; - is standard input")->required()->type_name("FILE");
   const auto output = declare_output(app, "the rules");
   return [logs, output] {
+    keep_apart(*output, *logs);
     const Log log = read_logs(*logs);
     for (const std::string& warning : log.warnings) say(warning);
     std::vector<Usage> usages = usages_of(log);

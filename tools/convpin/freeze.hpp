@@ -15,6 +15,7 @@ struct FrozenRule {
   std::string gpu, cudnn;
   std::vector<std::string> algo;                 // as `algo` takes them, in order of preference
   std::vector<std::string> comments;             // lines without their #
+  std::string name = {};                         // the person's own
 };
 
 // A rule for each problem of each GPU and cuDNN. Whatever a rule's text matches that isn't its own problem stands before

@@ -91,11 +91,15 @@ PinText read_pin_text(const std::string& file) {
     const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
     return first == text.npos ? std::string() : text.substr(first, last - first + 1) + "\n";
   };
+  const auto bound = [&](const Rule& rule) {
+    return !rule.require.empty() || rule.on_unsupported != settings.on_unsupported ||
+           rule.workspace_limit.value_or(-1) != settings.workspace_limit;
+  };
   const auto close = [&] {
     if (in_head)
       out.head = without_blank_ends(current);
     else
-      out.blocks.push_back({without_blank_ends(current), std::move(rules_of_current)});
+      out.blocks.push_back({without_blank_ends(current), rules_of_current, std::ranges::any_of(rules_of_current, bound)});
     in_head = false;
     rules_of_current.clear();
   };
@@ -126,14 +130,21 @@ PinText read_pin_text(const std::string& file) {
 
 std::vector<Usage> to_refresh(const PinText& file, const std::vector<Usage>& logged, const Place& place) {
   const std::vector<Rule> rules = all_rules(file);
+  const auto left_alone = [&](const Problem& problem) {  // a bound rule that is stale stays, and nothing comes in its place
+    return std::ranges::any_of(file.blocks, [&](const PinBlock& block) {
+      return block.bound && std::ranges::any_of(block.rules, [&](const Rule& r) {
+               return stale(r, place) && same_gpu(r, place) && r.operation == problem.operation && r.problem.matches(problem);
+             });
+    });
+  };
   std::vector<Problem> stale_problems;
   for (std::size_t i = 0; i < rules.size(); ++i)
     if (stale(rules[i], place))
-      if (const auto problem = problem_of(rules[i]); problem && !covered(rules, i, *problem, place))
+      if (const auto problem = problem_of(rules[i]); problem && !left_alone(*problem) && !covered(rules, i, *problem, place))
         stale_problems.push_back(*problem);
   std::vector<Usage> all;
   for (const Usage& usage : logged)
-    if (!match(rules, usage.problem, place) ||
+    if ((!match(rules, usage.problem, place) && !left_alone(usage.problem)) ||
         std::ranges::find(stale_problems, usage.problem) != stale_problems.end())
       all.push_back(usage);
   for (const Problem& problem : stale_problems) {
@@ -163,6 +174,12 @@ Refreshed refreshed(const PinText& file, const std::vector<FrozenRule>& new_rule
                           rules, [&](const Rule& r) { return !stale(r, place) && problem_of(r) == problem; });
   };
 
+  std::vector<FrozenRule> named = new_rules;
+  for (FrozenRule& rule : named)
+    if (const auto pattern = parse_problem_pattern(rule.text))
+      for (const Rule& old : rules)
+        if (stale(old, place) && same_gpu(old, place) && words_of(old) == with_operation(*pattern, rule.problem.operation)) rule.name = old.name;
+
   Refreshed out;
   std::vector<std::string> kept;
   std::optional<std::size_t> first_made_anew;
@@ -174,14 +191,16 @@ Refreshed refreshed(const PinText& file, const std::vector<FrozenRule>& new_rule
     if (!first_made_anew &&
         std::ranges::any_of(block.rules, [&](const Rule& r) { return stale(r, place) && made_anew(r); }))
       first_made_anew = kept.size();
-    const bool gone = !keep && all([&](const Rule& r) {
+    const bool gone = !keep && !block.bound && all([&](const Rule& r) {
       return stale(r, place) && same_gpu(r, place) && (made_anew(r) || here_already(r));
     });
     out.replaced += gone;
     if (gone) continue;
     if (!block.rules.empty()) {
       ++out.kept;
-      out.still_stale += all([&](const Rule& r) { return stale(r, place) && same_gpu(r, place); });
+      const bool stays_stale = all([&](const Rule& r) { return stale(r, place) && same_gpu(r, place); });
+      out.still_stale += stays_stale;
+      out.bound += stays_stale && block.bound;
     }
     kept.push_back(block.text);
     if (!block.rules.empty() && !all([](const Rule& r) { return words_of(r) == name_of(r.operation); }))
@@ -191,7 +210,7 @@ Refreshed refreshed(const PinText& file, const std::vector<FrozenRule>& new_rule
   const std::size_t at = std::min(first_made_anew.value_or(before_the_rest), before_the_rest);
   out.text = file.head;
   for (std::size_t i = 0; i <= kept.size(); ++i) {
-    if (i == at) out.text += rules_text(new_rules);
+    if (i == at) out.text += rules_text(named);
     if (i == before_the_rest) out.text += rules_text(general);
     if (i < kept.size()) out.text += "\n" + kept[i];
   }
@@ -207,7 +226,11 @@ std::string summary_of(const Refreshed& is, const std::string& file) {
               : "; " + rules(is.still_stale) +
                     " of this GPU for another cuDNN stay, since nothing was tuned in their place (those "
                     "with * or a policy are for no single problem: a log of convpin run --record says which "
-                    "there are)");
+                    "there are)") +
+         (is.bound == 0 ? ""
+                        : "; " + rules(is.bound) +
+                              " of them with require, workspace_limit or on_unsupported, which a tuned rule would not keep to: tune "
+                              "without --refresh, by --deterministic, --tf32 or --workspace-limit, and give the new rule the same");
 }
 
 }  // namespace convpin::cli

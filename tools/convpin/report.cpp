@@ -205,6 +205,7 @@ Action declare_report(CLI::App& app, const Program&) {
   form->add_flag("--json", options->json, "the same table as JSON");
   form->require_option(0, 1);
   return [options, output] {
+    keep_apart(*output, options->logs);
     const Report report = make_report(read_logs(options->logs));
     for (const std::string& warning : report.warnings) say("warning: " + warning);
     write_output(*output, options->text   ? report_text(report)

@@ -151,6 +151,9 @@ int tune(const TuneOptions& options, const std::string& output) {
   if (options.logs.empty() && options.refresh.empty())
     throw BadUse("no log is given: convpin run --record writes one; or --refresh");
   TunePolicy policy = policy_of(options);
+  const std::string own_log = !options.log.empty() ? options.log : output.empty() ? "" : output + ".jsonl";
+  keep_apart(output, options.logs);
+  keep_apart(own_log, options.logs);
   const auto budget = parse_seconds(options.budget);
   if (!budget) throw BadUse("--budget: " + budget.error);
   const Log log = options.logs.empty() ? Log() : read_logs(options.logs);
@@ -182,7 +185,7 @@ int tune(const TuneOptions& options, const std::string& output) {
         "the fastest within " + four_digits(plan.within) + " times the best, " + std::to_string(plan.most) + " a problem at most, " +
         four_digits(plan.seconds * plan.repeats) + " s each");
   }
-  TuneState state(!options.log.empty() ? options.log : output.empty() ? "" : output + ".jsonl", gpu, options, idle_w);
+  TuneState state(own_log, gpu, options, idle_w);
   for (const Run& run : state.log().runs)
     for (const auto& [id, p] : run.problems)
       policy.compile_ms = std::max(policy.compile_ms, longest_compilation_ms({p.candidates.begin(), p.candidates.end()}));
@@ -232,7 +235,7 @@ int tune(const TuneOptions& options, const std::string& output) {
   if (at_limit > 0) say("after " + std::to_string(at_limit) + " problems the GPU was at its power limit");
   if (left > 0)
     say(std::to_string(left) + " problems are not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
-        "); the same command goes on with them");
+        "); " + (state.kept() ? "the same command goes on with them" : "with -o what is measured is kept, and gone on with"));
   std::vector<std::string> left_out;
   std::vector<Usage> tuned = usages_of(state.log());
   sort_by_weight(tuned);
