@@ -3,8 +3,9 @@
     python3 energy.py --gpus 4 --folder build/gpu/energy --out energy.md     (again, until nothing is "not done yet")
 
 Layers: each algorithm by the fastest engine that stands for it and converts nothing down, kept running by `convpin replay --energy`,
-in --runs fresh processes on the same GPU, --energy-repeats times in each; the spread is over the processes. Steps (AMP, batch 256): NVML's total-energy counter from
-one of its moves to another over --step-seconds of steps, a fresh process each, the policies alternating.
+in --runs fresh processes on the same GPU, --energy-repeats times in each; the spread is over the processes. Steps (AMP, BATCH
+images): NVML's total-energy counter from one of its moves to another over --step-seconds of steps, a fresh process each, the
+policies alternating.
 least_energy is tuned for the problems that take most time first, as far as the budget goes; the others have the fastest then.
 """
 import json

@@ -178,7 +178,8 @@ Refreshed refreshed(const PinText& file, const std::vector<FrozenRule>& new_rule
   for (FrozenRule& rule : named)
     if (const auto pattern = parse_problem_pattern(rule.text))
       for (const Rule& old : rules)
-        if (stale(old, place) && same_gpu(old, place) && words_of(old) == with_operation(*pattern, rule.problem.operation)) rule.name = old.name;
+        if (!old.name.empty() && stale(old, place) && same_gpu(old, place) && words_of(old) == with_operation(*pattern, rule.problem.operation))
+          rule.name = old.name;
 
   Refreshed out;
   std::vector<std::string> kept;

@@ -235,7 +235,7 @@ int tune(const TuneOptions& options, const std::string& output) {
   if (at_limit > 0) say("after " + std::to_string(at_limit) + " problems the GPU was at its power limit");
   if (left > 0)
     say(std::to_string(left) + " problems are not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
-        "); " + (state.kept() ? "the same command goes on with them" : "with -o what is measured is kept, and gone on with"));
+        "); " + (own_log.empty() ? "with -o what is measured is kept, and gone on with" : "the same command goes on with them"));
   std::vector<std::string> left_out;
   std::vector<Usage> tuned = usages_of(state.log());
   sort_by_weight(tuned);

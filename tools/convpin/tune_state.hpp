@@ -32,7 +32,6 @@ class TuneState {
   bool has(const Usage&) const;                  // an earlier start decided about it
   void add(const Usage&, const std::vector<Candidate>&, const Tuned&);
   void end();
-  bool kept() const { return !path_.empty(); }   // in a file
   Log log() const;                               // all that was decided under these options
 
  private:
