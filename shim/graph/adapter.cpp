@@ -51,6 +51,19 @@ void note_device(const Library& library, Node& node, cudnnBackendAttributeName_t
   if (auto* engine = std::get_if<EngineNode>(&node.what)) engine->device_prop = copy;
 }
 
+// Apart from set_attribute, which the variant packs of every execution pass.
+[[gnu::noinline]] void note_set(const Library& library, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                cudnnBackendAttributeType_t type, std::int64_t count, const void* values) noexcept {
+  Node* node = find(d);
+  if (!node) return;
+  try {
+    note_attribute(*node, name, type, count, values);
+    note_device(library, *node, name, count, values);
+  } catch (...) {
+    in_trouble("noting an attribute");
+  }
+}
+
 // EXECUTION_PLAN_ENGINE_CONFIG: the program's configuration, or the one that a rule asks for where it built its own.
 cudnnStatus_t give_config(const Library& library, cudnnBackendDescriptor_t d, cudnnBackendAttributeType_t type, std::int64_t count,
                           const void* values) noexcept {
@@ -129,17 +142,10 @@ cudnnStatus_t set_attribute(const Library& library, cudnnBackendDescriptor_t d, 
   if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) return give_config(library, d, type, count, values);
   const cudnnStatus_t status = library.cudnnBackendSetAttribute(d, name, type, count, values);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  if (of_variant_pack(name)) {
-    if (runtime().pack_watchers.load(std::memory_order_relaxed) > 0) note_variant_pack(d, name, count, values);
-    return status;
-  }
-  if (Node* node = find(d)) {
-    try {
-      note_attribute(*node, name, type, count, values);
-      note_device(library, *node, name, count, values);
-    } catch (...) {
-      in_trouble("noting an attribute");
-    }
+  if (!of_variant_pack(name)) {
+    note_set(library, d, name, type, count, values);
+  } else if (runtime().pack_watchers.load(std::memory_order_relaxed) > 0) {
+    note_variant_pack(d, name, count, values);
   }
   return status;
 }

@@ -208,6 +208,7 @@ OperationNode operation_node(cudnnBackendDescriptorType_t type) {
 
 bool mirrored(cudnnBackendDescriptorType_t type) noexcept {
   switch (type) {
+    case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR: return false;  // one for each execution
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:

@@ -44,7 +44,7 @@ struct Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
-bool passes(const Caller& caller) { return depth > 0 || caller.inside_cudnn || runtime().idle; }
+[[gnu::always_inline]] inline bool passes(const Caller& caller) { return depth > 0 || caller.inside_cudnn || runtime().idle; }
 
 // For a function that this cuDNN lacks, and for a caller behind which there is none.
 cudnnStatus_t missing(const Caller& caller) {
