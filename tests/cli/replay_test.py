@@ -145,6 +145,8 @@ class Replay(command.Case):
                                 ("x=[2,16,14,14] w=[16,16,3,3] double stride=2", "eng0"),
                                 ("x=[1,8,360,360] w=[4,8,1,1] float nchw", "eng0"),  # more elements than the data's period
                                 (PROBLEM + " fused=add,relu", "eng0"), (PROBLEM + " fused=add,add,relu", "eng0"),
+                                ("x=[2,16,14,14] w=[16,16,3,3] half nhwc ytype=float otype=half fused=add,relu", "eng0"),
+                                (PROBLEM + " fused=add", "eng0"),  # replay has no reference for it, and doesn't run it
                                 (PROBLEM, "eng12"), (PROBLEM, "eng38_k2=999")):
             with self.subTest(problem=problem, engine=engine):
                 of = [problem, "--candidate", engine]
@@ -169,7 +171,7 @@ class Replay(command.Case):
                 ast.parse(python, feature_version=(3, 8))
                 same = self.program(sys.executable, "-S", "-W", "error", "repro.py")
                 self.assertEqual((same.returncode, same.stdout, same.stderr), (done.returncode, done.stdout, ""))
-        self.assertEqual((len(checksums), len(set(checksums))), (7, 7), checksums)  # what was computed is in the checksum
+        self.assertEqual((len(checksums), len(set(checksums))), (9, 9), checksums)  # what was computed is in the checksum
 
     @unittest.skipUnless(shutil.which("g++"), "no compiler here")
     def test_a_programs_first_nan(self):
