@@ -90,11 +90,14 @@ GraphPointer describe(const Library& library, const GraphNode& node) {
   for (const OperationNode& operation : node.operations) {
     if (&operation == &*convolution) continue;
     if (out.problem.fused_count == kMaxFused) return nullptr;
-    out.problem.fused[static_cast<std::size_t>(out.problem.fused_count++)] = fused_of(node, operation, *convolution);
-    if (operation.kind == OperationNode::Kind::Pointwise && operation.plain)
+    const std::int32_t fused = fused_of(node, operation, *convolution);
+    out.problem.fused[static_cast<std::size_t>(out.problem.fused_count++)] = fused;
+    if (operation.kind == OperationNode::Kind::Pointwise && operation.plain) {
       bind(node, operation, out);
-    else
+      if (fused < kFusedBefore && !operation.y.is_virtual) out.problem.otype = operation.y.tensor.type;
+    } else {
       out.runnable = false;
+    }
   }
   if (out.outputs.empty()) out.runnable = false;  // another operation's, which is not looked at, is all that it writes
   if (out.problem.fused_count > 0 && runtime().settings.profile_level == ProfileLevel::Engines) out.operations = node.operations;

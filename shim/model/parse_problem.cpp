@@ -1,4 +1,6 @@
 // From the text form to a problem: read as a pattern, then completed and checked.
+#include <algorithm>
+
 #include "shim/model/problem.hpp"
 #include "shim/model/text.hpp"
 
@@ -78,6 +80,20 @@ void words_into(const ProblemPattern& from, Problem& p) {
     p.fused[p.fused_count++] = fused_from(name).value_or(0);
 }
 
+// Needs the types of x, w and y.
+std::string result_into(const ProblemPattern& from, Problem& p) {
+  if (!from.otype || *from.otype == written(p).type) return {};
+  const auto end = p.fused.begin() + p.fused_count;
+  if (std::none_of(p.fused.begin(), end, [](std::int32_t fused) { return fused < kFusedOther; }))
+    return "otype is the type of what the last operation behind the convolution writes (fused=relu), and there is none; the "
+           "convolution's own output has " +
+           std::string(p.operation == Operation::Forward        ? "ytype"
+                       : p.operation == Operation::BackwardData ? "x's type"
+                                                                : "wtype");
+  p.otype = *from.otype;
+  return {};
+}
+
 // Gives back what is wrong, or an empty text.
 std::string complete(const ProblemPattern& from, Problem& p) {
   words_into(from, p);
@@ -97,6 +113,7 @@ std::string complete(const ProblemPattern& from, Problem& p) {
   if (wrong.empty()) wrong = strides_into("x", from.xstride, layout, p.x);
   if (wrong.empty()) wrong = strides_into("w", from.wstride, layout_of_other(from.wlayout), p.w);
   if (wrong.empty()) wrong = output_into(from, layout_of_other(from.ylayout), p);
+  if (wrong.empty()) wrong = result_into(from, p);
   return wrong;
 }
 

@@ -14,11 +14,9 @@ constexpr std::int64_t kAny = -1;
 constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
 
 std::string what_is_allowed() {
-  return "allowed are forward, backward_data, backward_filter, a data type (float, half, bfloat16, double, int8, fp8_e4m3, fp8_e5m2, ...), a "
-         "layout (nchw, nhwc, ncdhw, ndhwc, channels_first, channels_last, strided), x=[..] w=[..] pad= "
-         "stride= "
-         "dilation= groups= wtype= ytype= compute= wlayout= ylayout= xstride=[..] wstride=[..] ystride=[..] "
-         "postpad= mode= fused=";
+  return "allowed are forward, backward_data, backward_filter, a data type (float, half, bfloat16, double, int8, fp8_e4m3, fp8_e5m2, ...), "
+         "a layout (nchw, nhwc, ncdhw, ndhwc, channels_first, channels_last, strided), x=[..] w=[..] pad= stride= dilation= groups= wtype= "
+         "ytype= otype= compute= wlayout= ylayout= xstride=[..] wstride=[..] ystride=[..] postpad= mode= fused=";
 }
 
 // ---- the values of single parts. Each gives back what is wrong, or an empty text.
@@ -97,6 +95,7 @@ constexpr Part kParts[] = {
     {"groups", read_groups},
     {"wtype", read_word<&P::wtype, data_type_from>},
     {"ytype", read_word<&P::ytype, data_type_from>},
+    {"otype", read_word<&P::otype, data_type_from>},
     {"compute", read_word<&P::compute, data_type_from>},
     {"wlayout", read_word<&P::wlayout, layout_from>},
     {"ylayout", read_word<&P::ylayout, layout_from>},
@@ -188,14 +187,12 @@ std::string fused_text(const Problem& p) {
 bool ProblemPattern::matches(const Problem& p) const {
   const Layouts layouts = layouts_of(p);
   const std::int32_t spatial = p.spatial_dims();
-  return agrees(operation, p.operation) && agrees(type, p.x.type) && agrees(wtype, p.w.type) &&
-         agrees(ytype, p.y.type) && agrees(compute, p.compute) && agrees(layout, layouts.x) &&
-         agrees(wlayout, layouts.w) && agrees(ylayout, layouts.y) && agrees(x, p.x.dims, p.x.rank) &&
-         agrees(w, p.w.dims, p.w.rank) && agrees(xstride, p.x.strides, p.x.rank) &&
-         agrees(wstride, p.w.strides, p.w.rank) && agrees(ystride, p.y.strides, p.y.rank) &&
-         agrees(pad, p.pad, spatial, true) && agrees(post_pad, p.post_pad, spatial, true) &&
-         agrees(stride, p.stride, spatial, true) && agrees(dilation, p.dilation, spatial, true) &&
-         agrees(groups, std::int64_t{p.groups}) && agrees(flipped, p.flipped != 0) &&
+  return agrees(operation, p.operation) && agrees(type, p.x.type) && agrees(wtype, p.w.type) && agrees(ytype, p.y.type) &&
+         agrees(otype, result_type(p)) && agrees(compute, p.compute) && agrees(layout, layouts.x) && agrees(wlayout, layouts.w) &&
+         agrees(ylayout, layouts.y) && agrees(x, p.x.dims, p.x.rank) && agrees(w, p.w.dims, p.w.rank) &&
+         agrees(xstride, p.x.strides, p.x.rank) && agrees(wstride, p.w.strides, p.w.rank) && agrees(ystride, p.y.strides, p.y.rank) &&
+         agrees(pad, p.pad, spatial, true) && agrees(post_pad, p.post_pad, spatial, true) && agrees(stride, p.stride, spatial, true) &&
+         agrees(dilation, p.dilation, spatial, true) && agrees(groups, std::int64_t{p.groups}) && agrees(flipped, p.flipped != 0) &&
          (!fused || *fused == fused_text(p));
 }
 

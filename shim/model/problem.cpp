@@ -45,6 +45,7 @@ std::string unusual_parts(const Problem& p, const Layouts& layouts) {
   std::string text;
   if (p.w.type != p.x.type) text += " wtype=" + name_of(p.w.type);
   if (p.y.type != p.x.type) text += " ytype=" + name_of(p.y.type);
+  if (p.otype != kOwnType && p.otype != written(p).type) text += " otype=" + name_of(p.otype);
   if (p.compute != usual_compute_type(p.x.type)) text += " compute=" + name_of(p.compute);
   const auto layout_part = [&](const char* key, Layout layout, const Tensor& t) {
     if (layout != layouts.x && layout != Layout::Strided) text += key + layout_name(layout, t.rank);
@@ -123,6 +124,7 @@ Problem canonical(const Problem& p) {
   settle(result.x, layouts.x);
   settle(result.w, layouts.w);
   settle(result.y, layouts.y);
+  if (result.otype == written(result).type) result.otype = kOwnType;
   return result;
 }
 
@@ -150,6 +152,15 @@ Tensor output_of(const Problem& p, Layout layout, DataType type) {
 
 const Tensor& written(const Problem& p) {
   return p.operation == Operation::BackwardData ? p.x : p.operation == Operation::BackwardFilter ? p.w : p.y;
+}
+
+DataType result_type(const Problem& p) { return p.otype == kOwnType ? written(p).type : p.otype; }
+
+Problem in_memory(const Problem& p) {
+  Problem result = p;
+  Tensor& last = p.operation == Operation::BackwardData ? result.x : p.operation == Operation::BackwardFilter ? result.w : result.y;
+  last.type = result_type(p);
+  return result;
 }
 
 std::vector<std::string> operations_of(const Problem& p) {

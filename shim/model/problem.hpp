@@ -5,6 +5,8 @@
 //   forward x=[32,64,56,56] w=[64,64,3,3] float nchw pad=1,1 stride=1,1 dilation=1,1 groups=1
 // Parts that have their usual value are left out of it; they are, in this order:
 //   wtype=half ytype=float  the filter's or the output's data type where it differs from x's
+//   otype=half              the type of what the last fused operation writes, where it differs from the convolution's own
+//                           output's (y, dx or dw), which is then between the two
 //   compute=half            the compute type, where it is not the usual one (usual_compute_type)
 //   wlayout=nhwc ylayout=.. the layout of w or y where it differs from x's
 //   xstride=[..] wstride=[..] ystride=[..]   strides in elements, for each tensor that is not packed
@@ -17,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +47,7 @@ enum class DataType : std::int32_t {
   Float = 0, Double = 1, Half = 2, Int8 = 3, Int32 = 4, Int8x4 = 5, UInt8 = 6, UInt8x4 = 7,
   Int8x32 = 8, BFloat16 = 9, Int64 = 10, Boolean = 11, Fp8E4M3 = 12, Fp8E5M2 = 13,
 };
+inline constexpr DataType kOwnType{std::numeric_limits<std::int32_t>::min()};  // Problem::otype: no other
 
 // dims and strides in cuDNN's order, whatever the layout: N C [D] H W for x and y, K C/groups [D] R S
 // for w. Strides in elements.
@@ -65,7 +69,8 @@ struct Problem {
   std::int32_t flipped = 0;                      // 1: CUDNN_CONVOLUTION, 0: CROSS_CORRELATION
   std::int32_t fused_count = 0;
   std::array<std::int32_t, kMaxFused> fused{};   // in graph order
-  std::int32_t reserved = 0;
+  // What the last fused operation writes, where it has another type than the convolution's own output.
+  DataType otype = kOwnType;
   int spatial_dims() const { return x.rank - 2; }
   bool operator==(const Problem&) const = default;
 };
@@ -86,11 +91,14 @@ std::optional<Layout> layout_from(std::string_view);         // the names of any
 struct Layouts { Layout x, w, y; };
 Layouts layouts_of(const Problem&);
 // The same problem with the strides that say nothing (dims of size 1 of a packed tensor) set as its
-// layout would: equal exactly where the text forms are. parse_problem(to_text(p)) is canonical(p).
+// layout would, and without an otype that says nothing: equal exactly where the text forms are.
+// parse_problem(to_text(p)) is canonical(p).
 Problem canonical(const Problem&);
 
 DataType usual_compute_type(DataType x);         // float for float, half, bfloat16, fp8; double; int32 for int8
 const Tensor& written(const Problem&);           // y, dx or dw: the operation's output
+DataType result_type(const Problem&);            // of what the whole graph writes: the last fused operation, or the convolution
+Problem in_memory(const Problem&);               // the same with that type in written()'s place: x, w and y as they lie in memory
 const char* name_of(Operation);                  // "forward", "backward_data", "backward_filter"
 std::string words_for(Operation);                // "backward data", for sentences
 std::string name_of(DataType);                   // "float", "half", "bfloat16", ...; "type17" for an unknown
@@ -121,7 +129,7 @@ struct ProblemPattern {
     std::array<std::int64_t, kMaxDims> at{};
   };
   std::optional<Operation> operation;
-  std::optional<DataType> type, wtype, ytype, compute;
+  std::optional<DataType> type, wtype, ytype, otype, compute;
   std::optional<Layout> layout, wlayout, ylayout;
   std::optional<Numbers> x, w, xstride, wstride, ystride;
   std::optional<Numbers> pad, post_pad, stride, dilation;      // one number stands for every dimension

@@ -25,6 +25,7 @@ const char* const kProblems[] = {
     "backward_filter x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1,1",
     "forward x=[1,32,8,8,8] w=[32,1,3,3,3] bfloat16 ndhwc groups=32",
     "forward x=[8,8,1,1] w=[8,8,1,1] float nchw",
+    "forward x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1,1 fused=relu ytype=float otype=half",
 };
 
 class Freeze : public Environment {

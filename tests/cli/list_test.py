@@ -61,6 +61,22 @@ class List(command.Case):
             self.assertTrue(self.supported(engines))
         self.assertEqual({e["algo"] for e in lists[3].values()}, {None})
 
+    def test_what_is_between_has_a_type_of_its_own(self):
+        """PyTorch's fused graphs in half: float between convolution and what is fused to it, half in the end."""
+        half = BIG.replace("float nchw", "half nhwc")
+        for fused in ("add,relu", "add,add,relu"):
+            for dtype in ("half", "bfloat16"):
+                text = f"{half.replace('half', dtype)} ytype=float otype={dtype} fused={fused}"
+                client = self.bare("convclient", "--device-json", str(DEVICE), "--print", "engine,workspace", text, standin=False)
+                engines = self.engines(text, "--device", "h200", *REAL)
+                first, = (e for e in engines.values() if e["heuristics_rank"] == 0)
+                self.assertEqual([first["engine"], str(first["workspace_bytes"])], client.stdout.split())
+                self.assertLessEqual({0, 10, 36, 41, 44}, self.supported(engines))
+        # cuDNN 9.19 has no engine that writes float here, and others where half is between: both words must have reached it.
+        self.assertEqual(len(engines), 61)
+        self.assertFalse(self.supported(self.engines(f"{half} ytype=float fused=add,relu", "--device", "h200", *REAL, status=1)))
+        self.assertEqual(len(self.engines(f"{half} fused=add,relu", "--device", "h200", *REAL, status=1)), 11)
+
     def test_another_generation(self):
         here, there = (self.engines(BIG, "--device", "h200", *sm, *REAL) for sm in ([], ["--sm", "80"]))
         self.assertEqual(there[12]["supported"], "yes")  # WINOGRAD, which an H200 has not

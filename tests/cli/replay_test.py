@@ -18,6 +18,7 @@ import command
 from command import PROBLEM, STRIDED, children
 
 OTHERS = ["backward_data " + PROBLEM, "backward_filter " + PROBLEM, "x=[2,16,14,14] w=[16,16,1,1] half nhwc", PROBLEM + " fused=add,relu"]
+LIKE_PYTORCH = "x=[2,16,14,14] w=[16,16,3,3] half nhwc pad=1 ytype=float otype=half fused=add,add,relu"
 FEW = ["--rounds", "3"]
 
 
@@ -107,10 +108,11 @@ class Replay(command.Case):
 
     def test_a_logs_line_replays_its_choice(self):
         for api in ("graph", "legacy"):
-            choice, = (r for r in self.record("convclient", "--api", api, PROBLEM) if r["type"] == "choice")
-            row, = self.json(*shlex.split(choice["replay"])[1:], *FEW)
-            self.assertEqual((row["api"], row["engine"], row["status"]), (api, choice["engine"], "ok"))
-            self.assertEqual(row["algo"] if api == "legacy" else None, choice["algorithm"] if api == "legacy" else None)
+            for problem in (PROBLEM, LIKE_PYTORCH):
+                choice, = (r for r in self.record("convclient", "--api", api, problem) if r["type"] == "choice")
+                row, = self.json(*shlex.split(choice["replay"])[1:], *FEW)
+                self.assertEqual((row["api"], row["engine"], row["status"]), (api, choice["engine"], "ok"))
+                self.assertEqual(row["algo"] if api == "legacy" else None, choice["algorithm"] if api == "legacy" else None)
 
     def test_a_logs_line_replays_a_candidate(self):
         for api in ("graph", "legacy"):
@@ -145,6 +147,8 @@ class Replay(command.Case):
                                 ("x=[2,16,14,14] w=[16,16,3,3] double stride=2", "eng0"),
                                 ("x=[1,8,360,360] w=[4,8,1,1] float nchw", "eng0"),  # more elements than the data's period
                                 (PROBLEM + " fused=add,relu", "eng0"), (PROBLEM + " fused=add,add,relu", "eng0"),
+                                (LIKE_PYTORCH, "eng0"),
+                                (PROBLEM + " fused=add", "eng0"),  # replay has no reference for it, and doesn't run it
                                 (PROBLEM, "eng12"), (PROBLEM, "eng38_k2=999")):
             with self.subTest(problem=problem, engine=engine):
                 of = [problem, "--candidate", engine]
@@ -169,7 +173,7 @@ class Replay(command.Case):
                 ast.parse(python, feature_version=(3, 8))
                 same = self.program(sys.executable, "-S", "-W", "error", "repro.py")
                 self.assertEqual((same.returncode, same.stdout, same.stderr), (done.returncode, done.stdout, ""))
-        self.assertEqual((len(checksums), len(set(checksums))), (7, 7), checksums)  # what was computed is in the checksum
+        self.assertEqual((len(checksums), len(set(checksums))), (9, 9), checksums)  # what was computed is in the checksum
 
     @unittest.skipUnless(shutil.which("g++"), "no compiler here")
     def test_a_programs_first_nan(self):

@@ -47,6 +47,29 @@ class Tune(command.Case):
         self.assertEqual([(r["choice"], r["engine"]) for r in log if r["type"] == "choice"], [("set", c["engine"]) for c in sorted(choices, key=lambda c: c["problem_id"])])
         self.convpin("report", "pins.toml.jsonl", "-o", "report.html")
 
+    def test_fused_graphs_as_pytorch_builds_them(self):
+        """Float between, half or bfloat16 in the end. One text from the first run to the last; the rules pin what they name."""
+        problems = [f"x=[2,16,14,14] w=[16,16,3,3] {dtype} nhwc pad=1 ytype=float otype={dtype} fused={fused}"
+                    for dtype in ("half", "bfloat16") for fused in ("add,relu", "add,add,relu")]
+        log = self.record("convclient", "--check", *problems)
+        texts = {r["problem_id"]: r["problem"] for r in log if r["type"] == "problem"}
+        self.assertEqual({p["problem"] for p in self.json("list", *problems, "--device", "h200", status=None)}, set(texts.values()))
+        ran = {texts[r["problem_id"]]: r["engine"] for r in log if r["type"] == "choice"}
+        replayed = {row["problem"]: row for row in self.json("replay", "--log", "run.jsonl", *FEW)}
+        self.assertEqual({text: row["engine"] for text, row in replayed.items()}, ran)
+        for row in replayed.values():
+            self.assertEqual(row["status"], "ok", row)
+            self.assertTrue(0 < row["error"] < 0.02, row)  # rounded to half in the end, and once
+        self.convpin("freeze", "run.jsonl", "-o", "frozen.toml")
+        done = self.convpin("tune", "run.jsonl", "-o", "tuned.toml", *FEW)
+        self.assertIn("4 rules in tuned.toml", done.stderr)
+        tuned = {texts[r["problem_id"]]: r["engine"] for r in self.measured("tuned.toml.jsonl")[1]}
+        for pins, wanted in (("frozen.toml", ran), ("tuned.toml", tuned)):
+            again = self.record("convclient", "--check", *problems, log="again.jsonl", options=["--config", pins])
+            same = {r["problem_id"]: r["problem"] for r in again if r["type"] == "problem"}
+            self.assertEqual({(same[r["problem_id"]], r["choice"], r["engine"]) for r in again if r["type"] == "choice"},
+                             {(text, "set", engine) for text, engine in wanted.items()})
+
     def test_what_ran_is_what_must_be_beaten(self):
         ran, = (r["engine"] for r in self.record("convclient", PROBLEM) if r["type"] == "choice")
         listed = [e["heuristics_rank"] for e in self.json("list", PROBLEM)[0]["engines"]]

@@ -14,6 +14,9 @@ OPERATIONS = ("forward", "backward_data", "backward_filter")
 PROBLEMS = ("x=[2,16,14,14] w=[32,16,3,3] float nchw pad=1", "x=[2,16,15,14] w=[32,16,3,5] half nhwc pad=1,2 stride=2",
             "x=[2,8,6,8,8] w=[8,4,3,3,3] bfloat16 ncdhw pad=1 groups=2", "x=[2,8,12,12] w=[8,1,3,3] double groups=8 dilation=2",
             "x=[1,8,9,9] w=[8,8,3,3] mode=convolution pad=1", "x=[2,4,1,40] w=[8,4,1,5] half pad=0,2")
+FUSED = tuple("x=[2,16,14,14] w=[32,16,3,3] " + problem for problem in (
+    "float nchw pad=1 fused=add,relu", "float nchw pad=1 fused=add,add,relu", "half nhwc ytype=float otype=half pad=1 fused=add,relu",
+    "half nhwc ytype=float otype=half fused=add,add,relu", "bfloat16 nhwc ytype=float otype=bfloat16 stride=2 fused=add,add,relu"))
 GRAPH_OPTIONS = ((), ("--benchmark",), ("--own-config",), ("--from-json",), ("--own-config", "--from-json", "--beta", "0.5"),
                  ("--cuda-graph-api", "--repeat", "3"), ("--cuda-graph-api", "--repeat", "2", "--beta", "-1"))
 
@@ -47,6 +50,15 @@ class Client(unittest.TestCase):
                     _, trace = self.run_client("--check", "--api", "legacy", *options, *some)
                     self.assertEqual({api for api, _, _ in trace}, {"legacy" + self.suffix(operation)})
 
+    def test_what_is_fused_by_every_way(self):
+        for options in (*(options for options in GRAPH_OPTIONS if "--beta" not in options), ("--api", "legacy"), ("--api", "legacy", "--benchmark")):
+            with self.subTest(options):
+                done, _ = self.run_client("--check", *options, *FUSED)
+                self.assertEqual(len(done.stdout.splitlines()), len(FUSED))
+        for (first, *_), (second, *_) in ((FUSED[:1], FUSED[1:2]), (FUSED[2:3], FUSED[3:4])):
+            sums = {self.run_client("--print", "checksum", problem)[0].stdout for problem in (first, second)}
+            self.assertEqual(len(sums), 2, "z is not added")
+
     def test_own_configurations_and_restored_plans_are_the_heuristics(self):
         for operation in OPERATIONS:
             usual, _ = self.run_client("--print", "engine,workspace,checksum", operation + " " + PROBLEMS[1])
@@ -73,6 +85,7 @@ class Client(unittest.TestCase):
 
     def test_what_it_refuses(self):
         for arguments, reason in ((("--bias-relu", "dgrad " + PROBLEMS[0]), "to a forward convolution only"),
+                                  ((PROBLEMS[0] + " fused=relu",), "fuses nothing but add,relu and add,add,relu"),
                                   (("--api", "legacy", "--from-json", PROBLEMS[0]), "belong to the graph API")):
             done, _ = self.run_client(*arguments, status=1)
             self.assertIn(reason, done.stderr)

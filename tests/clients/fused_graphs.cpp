@@ -1,5 +1,5 @@
 // Operation graphs with other things around a convolution than the client convclient builds: something before it, statistics
-// or a reduction of its result, a result that is written twice, a second convolution. Nothing is executed.
+// or a reduction of its result, a result that is written twice, another type between the two, a second convolution. Nothing is executed.
 //
 //   run: LD_LIBRARY_PATH=<libcudnn's folder> fused_graphs
 //
@@ -153,6 +153,12 @@ void two_results(Graph& g) {
   g.relu(y, g.image());
 }
 
+void float_between(Graph& g) {
+  const Descriptor& between = g.image(DataType::Float, true);
+  g.convolution(g.image(), g.filter(), between);
+  g.relu(between, g.image());
+}
+
 void two_convolutions(Graph& g) {
   const Descriptor& between = g.image(DataType::Half, true);
   g.convolution(g.image(), g.filter(), between);
@@ -165,11 +171,9 @@ int main() {
   cudnnHandle_t handle = nullptr;
   if (const cudnnStatus_t status = cudnnCreate(&handle); status != CUDNN_STATUS_SUCCESS)
     return std::fprintf(stderr, "fused_graphs: %s\n", convclient::failure("cudnnCreate", status).c_str()), 1;
-  constexpr std::pair<const char*, void (*)(Graph&)> graphs[] = {{"relu before", relu_before},
-                                                                 {"statistics behind", statistics_behind},
-                                                                 {"reduction behind", reduction_behind},
-                                                                 {"two results", two_results},
-                                                                 {"two convolutions", two_convolutions}};
+  constexpr std::pair<const char*, void (*)(Graph&)> graphs[] = {
+      {"relu before", relu_before}, {"statistics behind", statistics_behind}, {"reduction behind", reduction_behind},
+      {"two results", two_results}, {"float between", float_between},         {"two convolutions", two_convolutions}};
   for (const auto& [name, build] : graphs) {
     Graph g;
     build(g);

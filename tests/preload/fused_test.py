@@ -1,7 +1,7 @@
 """Graphs with more than a convolution in them, and graphs with none.
 
 Would fail when: an engine tag doesn't pin a fused graph, or an algorithm's number is taken for one of its engines; the text
-of a problem leaves out what is around the convolution; a graph that holds no convolution, or two, is counted, profiled,
+of a problem leaves out what is around the convolution, or the type of what it ends in; a graph that holds no convolution, or two, is counted, profiled,
 denied or changed.
 """
 import children
@@ -9,6 +9,10 @@ from children import PROBLEM
 
 FUSED = PROBLEM + " fused=add,relu"
 STATISTICS = "statistics behind"
+# As PyTorch builds them: what the convolution writes stays in float, a tensor and a bias of the inputs' type are added to it,
+# and what relu writes has that type again.
+LIKE_PYTORCH = ["forward x=[2,16,14,14] w=[16,16,3,3] %s nhwc pad=1,1 stride=1,1 dilation=1,1 groups=1 ytype=float otype=%s fused=add,add,relu"
+                % (dtype, dtype) for dtype in ("half", "bfloat16")]
 
 
 class Fused(children.Case):
@@ -68,10 +72,29 @@ class Fused(children.Case):
     def test_what_is_around_a_convolution(self):
         child = self.preloaded("fused_graphs")
         texts = [record["problem"].split("groups=1 ")[-1] for record in child.of_type("problem")]
-        self.assertEqual(texts, ["fused=pre.relu", "fused=gen_stats", "ytype=float fused=reduction", "fused=relu"])  # two convolutions: no text
+        self.assertEqual(texts, ["fused=pre.relu", "fused=gen_stats", "ytype=float fused=reduction", "fused=relu",
+                                 "ytype=float otype=half fused=relu"])  # two convolutions: no text
         self.assertFalse(child.of_type("choice"))
         silent = self.preloaded("fused_graphs", log=None)
         self.assertEqual(silent.stderr, "")
+
+    def test_the_type_of_the_last_tensor(self):
+        """Read from descriptors or from a plan's text, it is in the problem's."""
+        for options in ((), ("--benchmark",), ("--own-config",), ("--from-json",)):
+            with self.subTest(options):
+                child = self.pin("eng36", *options, problems=LIKE_PYTORCH)
+                self.assert_set(child, "im2col_gemm")
+                self.assertEqual([p["problem"] for p in child.of_type("problem")], LIKE_PYTORCH)
+
+    def test_rules_for_the_type_of_the_last_tensor(self):
+        """A rule that was written before the text had the word is for any."""
+        of_before = LIKE_PYTORCH[0].replace(" otype=half", "")
+        for text, choice in ((of_before, "set"), (LIKE_PYTORCH[0], "set"), (of_before + " otype=float", None), (LIKE_PYTORCH[1], None)):
+            with self.subTest(text):
+                self.write("pins.toml", f'version = 1\n[[rule]]\nproblem = "{text}"\nalgo = "eng36"\n')
+                child = self.preloaded("convclient", "--check", LIKE_PYTORCH[0], same=False, CONVPIN_CONFIG="pins.toml")
+                self.assertEqual(child.executed() == ["eng36"], choice == "set")
+                self.assertEqual("set" in child.choices(), choice == "set", child.stderr)
 
     def graphs(self, **variables):
         env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_PROFILE="off", **variables)
@@ -94,7 +117,7 @@ class Fused(children.Case):
 
     def test_errors_are_for_what_holds_one_convolution(self):
         graphs, child = self.graphs(CONVPIN_ON_MISS="error", CONV_BWD_DATA_ALGO="1")
-        self.assertEqual(child.stderr.count("convpin: error:"), 4)
+        self.assertEqual(child.stderr.count("convpin: error:"), 5)
         self.assertIn("no rule covers it", graphs[STATISTICS])
         self.assertNotIn("no rule covers it", graphs["two convolutions"])
 

@@ -42,6 +42,7 @@ TEST(Pattern, MatchesWhateverItLeavesOpen) {
                               "ndhwc",
                               "wtype=float16",
                               "ytype=half",
+                              "otype=half",
                               "compute=float",
                               "wlayout=nhwc",
                               "ylayout=channels_last",
@@ -70,6 +71,7 @@ TEST(Pattern, IsRefusedByEachPartAlone) {
                               "fused=relu,add",
                               "wtype=float",
                               "ytype=float",
+                              "otype=float",
                               "compute=half",
                               "wlayout=nchw",
                               "ylayout=nchw",
@@ -80,10 +82,9 @@ TEST(Pattern, IsRefusedByEachPartAlone) {
 }
 
 TEST(Pattern, TheTextOfAProblemMatchesIt) {
-  for (const char* text : {kProblem, "x=[1,4,8,8,8] w=[8,1,3,3,3] ndhwc groups=4 pad=0,1,2",
-                           "x=[2,64,1,1] w=[16,64,3,3] pad=2 nhwc",
-                           "x=[2,4,8,8] w=[8,4,3,3] xstride=[512,64,8,1] ystride=[600,40,6,1]",
-                           "x=[2,4,8,8] w=[8,4,3,3] mode=convolution",
+  for (const char* text : {kProblem, "x=[1,4,8,8,8] w=[8,1,3,3,3] ndhwc groups=4 pad=0,1,2", "x=[2,64,1,1] w=[16,64,3,3] pad=2 nhwc",
+                           "x=[2,4,8,8] w=[8,4,3,3] xstride=[512,64,8,1] ystride=[600,40,6,1]", "x=[2,4,8,8] w=[8,4,3,3] mode=convolution",
+                           "x=[2,4,8,8] w=[8,4,3,3] half ytype=float otype=half fused=add,relu",
                            "x=[2,4,8,8] w=[8,4,3,3] int8 ytype=float wlayout=nhwc pad=0,1 postpad=1,0"}) {
     const auto problem = parse_problem(text);
     ASSERT_TRUE(problem) << problem.error;
@@ -97,6 +98,19 @@ TEST(Pattern, NumbersAreOneForAllOrOneForEach) {
   EXPECT_FALSE(matches("pad=1,0", volume));
   EXPECT_FALSE(matches("pad=1", volume));
   EXPECT_TRUE(matches("stride=1", volume));
+}
+
+// A rule without the word, as all were before there was one, is for any.
+TEST(Pattern, TheResultsTypeIsOpenLikeTheOthers) {
+  const char* fused = "x=[2,4,8,8] w=[8,4,3,3] half ytype=float otype=half fused=add,relu";
+  const char* all_float = "x=[2,4,8,8] w=[8,4,3,3] half ytype=float fused=add,relu";
+  EXPECT_TRUE(matches("half ytype=float fused=add,relu", fused));
+  EXPECT_TRUE(matches("half ytype=float fused=add,relu", all_float));
+  EXPECT_TRUE(matches("otype=*", fused));
+  EXPECT_TRUE(matches("otype=fp16", fused));
+  EXPECT_FALSE(matches("otype=fp16", all_float));
+  EXPECT_FALSE(matches("otype=float", fused));
+  EXPECT_TRUE(matches("otype=float", "x=[2,4,8,8] w=[8,4,3,3] half ytype=float")) << "nothing is fused: the convolution's";
 }
 
 // A batch of one and a 1x1 filter fit both layouts: a rule means the layout that the log prints.

@@ -56,27 +56,30 @@ TEST_P(CanonicalText, IsWrittenAsItIsRead) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, CanonicalText,
-    testing::Values(
-        kUsual, "forward x=[1,3,8,8] w=[8,3,3,3] bfloat16 nhwc pad=0,0 stride=2,1 dilation=1,1 groups=1",
-        "forward x=[1,4,8,8,8] w=[8,1,3,3,3] half ndhwc pad=0,0,1 stride=1,1,1 dilation=1,1,1 groups=4",
-        "forward x=[1,4,8] w=[8,4,3] double ncw pad=0 stride=1 dilation=1 groups=1",
-        "forward x=[1,4,8,8] w=[8,4,3,3] int8 nhwc pad=0,0 stride=1,1 dilation=1,1 groups=1 ytype=float",
-        "forward x=[1,4,8,8] w=[8,4,3,3] half nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 wtype=float "
-        "compute=half",
-        "forward x=[1,4,8,8] w=[8,4,3,3] float nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 wlayout=nhwc "
-        "ylayout=nhwc",
-        "forward x=[2,4,8,8] w=[8,4,3,3] float strided pad=0,0 stride=1,1 dilation=1,1 groups=1 wlayout=nchw "
-        "ylayout=nchw xstride=[512,64,8,1]",
-        "forward x=[2,4,8,8] w=[8,4,3,3] float nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 "
-        "wstride=[40,10,3,1] "
-        "ystride=[600,40,6,1]",
-        "forward x=[2,4,8,8] w=[8,4,3,3] float nchw pad=0,1 stride=1,1 dilation=1,1 groups=1 postpad=1,0",
-        "forward x=[2,4,8,8] w=[8,4,3,3] float nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 "
-        "mode=convolution "
-        "fused=add,add,relu",
-        "forward x=[2,4,8,8] w=[8,4,3,3] type17 nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 "
-        "fused=pointwise37",
-        "forward x=[2,4,8,8] w=[8,4,3,3] fp8_e4m3 nhwc pad=0,0 stride=1,1 dilation=1,1 groups=1"));
+    testing::Values(kUsual, "forward x=[1,3,8,8] w=[8,3,3,3] bfloat16 nhwc pad=0,0 stride=2,1 dilation=1,1 groups=1",
+                    "forward x=[1,4,8,8,8] w=[8,1,3,3,3] half ndhwc pad=0,0,1 stride=1,1,1 dilation=1,1,1 groups=4",
+                    "forward x=[1,4,8] w=[8,4,3] double ncw pad=0 stride=1 dilation=1 groups=1",
+                    "forward x=[1,4,8,8] w=[8,4,3,3] int8 nhwc pad=0,0 stride=1,1 dilation=1,1 groups=1 ytype=float",
+                    "forward x=[1,4,8,8] w=[8,4,3,3] half nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 wtype=float "
+                    "compute=half",
+                    "forward x=[1,4,8,8] w=[8,4,3,3] float nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 wlayout=nhwc "
+                    "ylayout=nhwc",
+                    "forward x=[2,4,8,8] w=[8,4,3,3] float strided pad=0,0 stride=1,1 dilation=1,1 groups=1 wlayout=nchw "
+                    "ylayout=nchw xstride=[512,64,8,1]",
+                    "forward x=[2,4,8,8] w=[8,4,3,3] float nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 "
+                    "wstride=[40,10,3,1] "
+                    "ystride=[600,40,6,1]",
+                    "forward x=[2,4,8,8] w=[8,4,3,3] float nchw pad=0,1 stride=1,1 dilation=1,1 groups=1 postpad=1,0",
+                    "forward x=[2,4,8,8] w=[8,4,3,3] float nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 "
+                    "mode=convolution "
+                    "fused=add,add,relu",
+                    "forward x=[2,4,8,8] w=[8,4,3,3] half nhwc pad=0,0 stride=1,1 dilation=1,1 groups=1 ytype=float otype=half "
+                    "fused=add,add,relu",
+                    "backward_filter x=[2,4,8,8] w=[8,4,3,3] bfloat16 nhwc pad=0,0 stride=1,1 dilation=1,1 groups=1 wtype=float "
+                    "otype=bfloat16 compute=half fused=pre.mul,relu",
+                    "forward x=[2,4,8,8] w=[8,4,3,3] type17 nchw pad=0,0 stride=1,1 dilation=1,1 groups=1 "
+                    "fused=pointwise37",
+                    "forward x=[2,4,8,8] w=[8,4,3,3] fp8_e4m3 nhwc pad=0,0 stride=1,1 dilation=1,1 groups=1"));
 
 TEST(ProblemText, TakesPeoplesSpellings) {
   const Problem usual = problem(kUsual);
@@ -120,10 +123,36 @@ TEST(ProblemText, RefusesWhatIsNoProblem) {
             std::string::npos);
   EXPECT_NE(error_of("x=[1,4,8,8] w=[8,4,3,3] fused=add,add,add,add,add,add,add,add,add").find("at most 8"),
             std::string::npos);
+  EXPECT_NE(error_of("x=[1,4,8,8] w=[8,4,3,3] otype=soft fused=relu").find("'otype=soft'"), std::string::npos);
+  for (const char* fused : {"", " fused=none", " fused=pre.relu", " fused=gen_stats"})
+    EXPECT_NE(error_of(std::string("x=[1,4,8,8] w=[8,4,3,3] otype=half") + fused).find("there is none"), std::string::npos) << fused;
+  EXPECT_NE(error_of("wgrad x=[1,4,8,8] w=[8,4,3,3] otype=half").find("output has wtype"), std::string::npos);
   EXPECT_NE(error_of("x=[1,4,8,8] w=[8,4,3,3] mode=both").find("cross_correlation"), std::string::npos);
   const std::string unknown = error_of("x=[1,4,8,8] w=[8,4,3,3] nice");
   EXPECT_NE(unknown.find("'nice'"), std::string::npos);
   EXPECT_NE(unknown.find("channels_last"), std::string::npos);
+}
+
+// A pointwise operation's result may have another type than what the convolution puts between the two.
+TEST(ProblemText, SaysTheResultsTypeWhereItIsNotTheConvolutions) {
+  const std::string shape = "x=[2,4,8,8] w=[8,4,3,3] half nhwc ";
+  const Problem same = problem(shape + "fused=relu"), other = problem(shape + "ytype=float otype=half fused=relu");
+  EXPECT_EQ(problem(shape + "otype=half fused=relu"), same);
+  EXPECT_EQ(problem(shape + "otype=half"), problem(shape)) << "of the convolution itself";
+  EXPECT_EQ(to_text(same).find("otype"), std::string::npos);
+  EXPECT_NE(problem(shape + "ytype=float fused=relu"), other);
+  EXPECT_EQ(result_type(same), DataType::Half);
+  EXPECT_EQ(other.y.type, DataType::Float);
+  EXPECT_EQ(result_type(other), DataType::Half);
+  EXPECT_EQ(in_memory(other).y.type, DataType::Half);
+  EXPECT_EQ(in_memory(other).y.strides, other.y.strides);
+  const Problem gradient = problem("dgrad " + shape + "otype=float fused=relu");
+  EXPECT_EQ(in_memory(gradient).x.type, DataType::Float);
+  EXPECT_EQ(in_memory(gradient).y.type, DataType::Half);
+  Problem needless = same;
+  needless.otype = DataType::Half;
+  EXPECT_EQ(to_text(needless), to_text(same));
+  EXPECT_EQ(canonical(needless), same);
 }
 
 Tensor tensor(std::initializer_list<std::int64_t> dims, std::initializer_list<std::int64_t> strides) {
@@ -192,6 +221,7 @@ TEST(ProblemHash, TellsEveryFieldApart) {
   EXPECT_TRUE(differs([](Problem& o) { o.flipped = 1; }));
   EXPECT_TRUE(differs([](Problem& o) { o.fused_count = 1; }));
   EXPECT_TRUE(differs([](Problem& o) { o.compute = DataType::Half; }));
+  EXPECT_TRUE(differs([](Problem& o) { o.otype = DataType::Half; }));
 }
 
 // What a caller puts into a descriptor may be anything: no crash, no endless loop, no overflow (under UBSan).

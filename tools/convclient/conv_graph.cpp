@@ -94,8 +94,9 @@ Descriptor make_pointwise_operation(const Descriptor& pointwise, const Descripto
   return d;
 }
 
-Tensor bias_of(const Problem& p) {  // [1, K, 1, 1], in y's type
+Tensor bias_of(const Problem& p) {  // [1, K, 1, 1], in the result's type
   Tensor bias = p.y;
+  bias.type = convpin::result_type(p);
   for (int d = 0; d < bias.rank; ++d) bias.dims[d] = d == 1 ? p.y.dims[1] : 1;
   convpin::set_packed_strides(bias, convpin::layout_of(p.y) == convpin::Layout::ChannelsLast
                                         ? convpin::Layout::ChannelsLast
@@ -107,28 +108,33 @@ Tensor bias_of(const Problem& p) {  // [1, K, 1, 1], in y's type
 
 ConvGraph build_conv_graph(const Problem& p, double beta, cudnnHandle_t handle) {
   ConvGraph g;
-  g.parts.reserve(16);  // so that the references below stay where they are
+  g.parts.reserve(20);  // so that the references below stay where they are
   const auto keep = [&](Descriptor d) -> const Descriptor& { return g.parts.emplace_back(std::move(d)); };
 
-  const Descriptor& x = keep(make_tensor(p.x, kX));
-  const Descriptor& w = keep(make_tensor(p.w, kW));
-  const Descriptor& y = keep(make_tensor(p.y, kY));
+  const Problem in = convpin::in_memory(p);
+  const Descriptor& x = keep(make_tensor(in.x, kX));
+  const Descriptor& w = keep(make_tensor(in.w, kW));
+  const Descriptor& y = keep(make_tensor(in.y, kY));
   const Descriptor& convolution = keep(make_convolution(p));
 
   std::vector<const Descriptor*> operations;
   if (p.fused_count == 0) {
     operations = {&keep(make_conv_operation(p, beta, convolution, x, w, y))};
   } else {
-    Tensor between = p.y;  // in the compute type: nothing is rounded before the end
-    between.type = p.compute;
-    const Descriptor& conv_out = keep(make_tensor(between, kConvOut, true));
-    const Descriptor& sum = keep(make_tensor(between, kSum, true));
-    const Descriptor& bias = keep(make_tensor(bias_of(p), kBias));
-    const Descriptor& add = keep(make_pointwise(CUDNN_POINTWISE_ADD, p.compute));
+    // Everything up to the last is virtual, in the type of the convolution's own output.
+    const Descriptor* result = &keep(make_tensor(p.y, kConvOut, true));
+    operations = {&keep(make_conv_operation(p, 0, convolution, x, w, *result))};
+    const auto add = [&](const Tensor& what, TensorId id, TensorId sum_id) {
+      const Descriptor& second = keep(make_tensor(what, id));
+      const Descriptor& sum = keep(make_tensor(p.y, sum_id, true));
+      const Descriptor& pointwise = keep(make_pointwise(CUDNN_POINTWISE_ADD, p.compute));
+      operations.push_back(&keep(make_pointwise_operation(pointwise, *result, &second, sum)));
+      result = &sum;
+    };
+    if (p.fused_count > 2) add(in.y, kZ, kSumWithZ);
+    add(bias_of(p), kBias, kSum);
     const Descriptor& relu = keep(make_pointwise(CUDNN_POINTWISE_RELU_FWD, p.compute));
-    operations = {&keep(make_conv_operation(p, 0, convolution, x, w, conv_out)),
-                  &keep(make_pointwise_operation(add, conv_out, &bias, sum)),
-                  &keep(make_pointwise_operation(relu, sum, nullptr, y))};
+    operations.push_back(&keep(make_pointwise_operation(relu, *result, nullptr, y)));
   }
 
   g.graph = Descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "operation graph");

@@ -43,9 +43,9 @@ std::string too_large(const Plan& plan) {
 // The variant pack holds what differs from one execution to the next: the pointers, each beside its tensor's
 // id, and the workspace. The same plan runs with any number of them.
 Descriptor make_variant_pack(const Workload& load, void* workspace) {
-  const std::array<std::int64_t, 4> ids{kX, kW, kY, kBias};
-  const std::array<void*, 4> pointers{load.x(), load.w(), load.y(), load.bias()};
-  const std::int64_t count = load.bias() ? 4 : 3;
+  const std::array<std::int64_t, 5> ids{kX, kW, kY, kBias, kZ};
+  const std::array<void*, 5> pointers{load.x(), load.w(), load.y(), load.bias(), load.z()};
+  const std::int64_t count = load.z() ? 5 : load.bias() ? 4 : 3;
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack");
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())
       .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data())

@@ -143,12 +143,12 @@ Parsed<Outcome> run_algorithm(const Descriptors& d, const Workload& load, const 
   const void* zero = in_double ? static_cast<const void*>(&zero_d) : &zero_f;
   const void* beta = in_double ? static_cast<const void*>(&options.beta) : &beta_f;
 
-  // relu(1 * conv(x, w) + 0 * z + bias); z must be given all the same, and may be y
+  // relu(1 * conv(x, w) + (0 or 1) * z + bias); z must be given all the same, and may be y
+  void* const z = load.z() ? load.z() : load.y();
   const auto fused = [&] {
     return cudnnConvolutionBiasActivationForward(
-        handle, one, d.x.get(), load.x(), d.w.get(), load.w(), d.convolution.get(),
-        static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), workspace->data(), size, zero, d.y.get(), load.y(),
-        d.bias.get(), load.bias(), d.relu.get(), d.y.get(), load.y());
+        handle, one, d.x.get(), load.x(), d.w.get(), load.w(), d.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+        workspace->data(), size, load.z() ? one : zero, d.y.get(), z, d.bias.get(), load.bias(), d.relu.get(), d.y.get(), load.y());
   };
   const auto plain = [&] {
     return Kind::run(handle, one, Kind::first(d), Kind::first(load), Kind::second(d), Kind::second(load),
@@ -173,7 +173,7 @@ Parsed<Outcome> run_algorithm(const Descriptors& d, const Workload& load, const 
 
 template <typename Kind>
 Parsed<Outcome> run_as(const Workload& load, const Options& options, cudnnHandle_t handle) {
-  Descriptors d(load.problem(), options.math);
+  Descriptors d(convpin::in_memory(load.problem()), options.math);
   if (!d.error.empty()) return Parsed<Outcome>::fail(d.error);
 
   if (options.fixed) {

@@ -134,7 +134,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// What may be fused here is one thing, bias and relu; a text with it ("fused=add,relu") asks for it too.
+// What may be fused here is bias and relu, behind a z or not; a text with it ("fused=add,relu") asks for it too.
 Parsed<Problem> read_problem(const std::string& text, const CommandLine& c) {
   Parsed<Problem> parsed = convpin::parse_problem(text);
   if (!parsed) return parsed;
@@ -143,13 +143,15 @@ Parsed<Problem> read_problem(const std::string& text, const CommandLine& c) {
     p.fused_count = 2;
     p.fused[0] = CUDNN_POINTWISE_ADD;
     p.fused[1] = CUDNN_POINTWISE_RELU_FWD;
+    p.otype = p.y.type;
+    p.y.type = p.compute;  // nothing is rounded before the end
+    p = convpin::canonical(p);
   }
-  if (p.fused_count != 0 &&
-      !(p.fused_count == 2 && p.fused[0] == CUDNN_POINTWISE_ADD && p.fused[1] == CUDNN_POINTWISE_RELU_FWD))
-    return Parsed<Problem>::fail("\"" + text + "\": this client fuses nothing but add,relu");
   if (p.fused_count != 0 && p.operation != convpin::Operation::Forward)
     return Parsed<Problem>::fail("\"" + text +
                                  "\": this client fuses bias and relu to a forward convolution only");
+  if (!convclient::knows_fused(p))
+    return Parsed<Problem>::fail("\"" + text + "\": this client fuses nothing but add,relu and add,add,relu");
   if (p.fused_count != 0 && c.options.beta != 0)
     return Parsed<Problem>::fail("\"" + text + "\": --beta and a fused bias and relu exclude each other");
   return parsed;

@@ -1,9 +1,12 @@
 #include "tools/convclient/reference.hpp"
 
+#include <cudnn.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 
 namespace convclient {
 
@@ -127,6 +130,17 @@ double backward_filter_at(const Problem& p, const Inputs& in, const Index& at) {
 
 }  // namespace
 
+bool knows_fused(const Problem& p) {
+  static constexpr std::int32_t kBias[] = {CUDNN_POINTWISE_ADD, CUDNN_POINTWISE_RELU_FWD};
+  static constexpr std::int32_t kZAndBias[] = {CUDNN_POINTWISE_ADD, CUDNN_POINTWISE_ADD, CUDNN_POINTWISE_RELU_FWD};
+  const auto fused = std::span(p.fused).first(static_cast<std::size_t>(p.fused_count));
+  return fused.empty() || (p.operation == Operation::Forward && (std::ranges::equal(fused, kBias) || std::ranges::equal(fused, kZAndBias)));
+}
+
+bool has_reference(const Problem& p) {
+  return knows_fused(p) && can_hold(p.x.type) && can_hold(p.w.type) && can_hold(p.y.type) && can_hold(convpin::result_type(p));
+}
+
 const Bytes& Inputs::written(const Problem& p) const {
   return p.operation == Operation::Forward ? y : p.operation == Operation::BackwardData ? x : w;
 }
@@ -136,12 +150,14 @@ Bytes& Inputs::written(const Problem& p) {
 
 double reference_at(const Problem& p, const Inputs& in, std::int64_t flat) {
   const Tensor& out = convpin::written(p);
+  const DataType type = convpin::result_type(p);
   const Index at = unravel(flat, out.dims.data(), out.rank);
   double sum = p.operation == Operation::Forward        ? forward_at(p, in, at)
                : p.operation == Operation::BackwardData ? backward_data_at(p, in, at)
                                                         : backward_filter_at(p, in, at);
-  if (in.beta != 0) sum += in.beta * read(out.type, in.written(p), offset(out, at));
-  if (!in.bias.empty()) sum = std::max(0.0, sum + read(p.y.type, in.bias, at[1]));
+  if (in.beta != 0) sum += in.beta * read(type, in.written(p), offset(out, at));
+  if (!in.z.empty()) sum += read(type, in.z, offset(out, at));
+  if (!in.bias.empty()) sum = std::max(0.0, sum + read(type, in.bias, at[1]));
   return sum;
 }
 
@@ -172,7 +188,7 @@ double relative_error(const Problem& p, const Inputs& in, const Bytes& output,
   double worst = 0, largest = 0;
   for (std::int64_t flat : elements) {
     const double ref = reference_at(p, in, flat);
-    const double out = read(t.type, output, offset(t, unravel(flat, t.dims.data(), t.rank)));
+    const double out = read(convpin::result_type(p), output, offset(t, unravel(flat, t.dims.data(), t.rank)));
     if (std::isnan(out)) return std::numeric_limits<double>::quiet_NaN();
     worst = std::max(worst, std::fabs(out - ref));
     largest = std::max(largest, std::fabs(ref));
@@ -183,7 +199,7 @@ double relative_error(const Problem& p, const Inputs& in, const Bytes& output,
 // 16 * (u_data + u_sum * sqrt(n)) with n = products_of, the number of products in one output element.
 //
 // u is the unit roundoff: double 2^-53, float 2^-24, TF32 and half 2^-11, bfloat16 2^-8.
-// u_data, of the coarsest of the types of x, w and y (TF32 for float where tensor cores are allowed):
+// u_data, of the coarsest of the types of x, w, y and the result (TF32 for float where tensor cores are allowed):
 // rounding the data is an error of each product by itself, so it grows as the result does, as sqrt(n), and
 // its share of the result stays. u_sum, of the type that is summed in: each of n sums is rounded, so its
 // share grows as sqrt(n) for random data. 16 covers the largest of thousands of elements against a typical
@@ -203,7 +219,7 @@ double error_bound(const Problem& p, bool tf32) {
     }
   };
   const double data =
-      std::max({roundoff(p.x.type, true), roundoff(p.w.type, true), roundoff(p.y.type, true)});
+      std::max({roundoff(p.x.type, true), roundoff(p.w.type, true), roundoff(p.y.type, true), roundoff(convpin::result_type(p), true)});
   return 16 * (data + roundoff(p.compute, false) * std::sqrt(products_of(p)));
 }
 

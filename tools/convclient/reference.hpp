@@ -9,11 +9,17 @@
 
 namespace convclient {
 
-// What goes into y = relu?(conv(x, w) + beta * y + bias), dx = dgrad(w, dy) + beta * dx, or
-// dw = wgrad(x, dy) + beta * dw: x, w and y, the one that is written as it was before. bias empty: none. relu
-// only with a bias.
+// Whether the reference knows what is fused to it: nothing, or behind forward fused=add,relu (a bias) or fused=add,add,relu
+// (a tensor z like the result, then a bias).
+bool knows_fused(const convpin::Problem&);
+// Whether it knows the problem: that, and data of types that read() knows.
+bool has_reference(const convpin::Problem&);
+
+// What goes into y = relu?(conv(x, w) + beta * y + z + bias), dx = dgrad(w, dy) + beta * dx, or
+// dw = wgrad(x, dy) + beta * dw: x, w and y, the one that is written as it was before, in the result's type as z and bias
+// are. z, bias empty: none. relu only with a bias.
 struct Inputs {
-  Bytes x, w, y, bias;
+  Bytes x, w, y, z, bias;
   double beta = 0;
 
   Bytes& written(const convpin::Problem&);

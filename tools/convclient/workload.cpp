@@ -17,26 +17,28 @@ std::size_t checked_elements(const Problem& p) {
 }  // namespace
 
 Parsed<Workload> Workload::make(const Problem& p, const Options& options, const Device& device) {
-  for (auto type : {p.x.type, p.w.type, p.y.type})
+  for (auto type : {p.x.type, p.w.type, p.y.type, convpin::result_type(p)})
     if (!can_hold(type))
       return Parsed<Workload>::fail("this client has no data of type " + convpin::name_of(type));
 
+  const Problem in = convpin::in_memory(p);
   Workload load;
   load.problem_ = p;
   load.device_ = &device;
   load.host_.beta = options.beta;
-  load.host_.x = random_bytes(p.x, options.seed);
-  load.host_.w = random_bytes(p.w, options.seed + 1);
-  load.host_.y = random_bytes(p.y, options.seed + 2);
+  load.host_.x = random_bytes(in.x, options.seed);
+  load.host_.w = random_bytes(in.w, options.seed + 1);
+  load.host_.y = random_bytes(in.y, options.seed + 2);
   if (options.beta == 0 && p.fused_count == 0)
     load.host_.written(p).assign(load.host_.written(p).size(), std::byte{0xff});
   if (p.fused_count > 0) {
-    convpin::Tensor bias = p.y;
+    convpin::Tensor bias = in.y;
     bias.rank = 1;
-    bias.dims[0] = p.y.dims[1];
+    bias.dims[0] = in.y.dims[1];
     bias.strides[0] = 1;
     load.host_.bias = random_bytes(bias, options.seed + 3);
   }
+  if (p.fused_count > 2) load.host_.z = random_bytes(in.y, options.seed + 4);
 
   std::string error;
   const auto put = [&](Buffer& to, const Bytes& from) {
@@ -52,6 +54,7 @@ Parsed<Workload> Workload::make(const Problem& p, const Options& options, const 
   put(load.x_, load.host_.x);
   put(load.w_, load.host_.w);
   put(load.y_, load.host_.y);
+  put(load.z_, load.host_.z);
   put(load.bias_, load.host_.bias);
   if (!error.empty()) return Parsed<Workload>::fail(error);
   return Parsed<Workload>::ok(std::move(load));
@@ -98,7 +101,7 @@ std::string Workload::run(const std::string& call, const std::function<cudnnStat
     outcome.time_ms = times[times.size() / 2];
   }
 
-  const convpin::Tensor& output = convpin::written(problem_);
+  const convpin::Tensor output = convpin::written(convpin::in_memory(problem_));
   Bytes out(bytes_of(output));
   if (std::string error = device_->download(out.data(), written(), out.size()); !error.empty()) return error;
   outcome.checksum = fnv1a(out);

@@ -21,6 +21,7 @@ class Workload {
   void* x() const { return x_.data(); }
   void* w() const { return w_.data(); }
   void* y() const { return y_.data(); }
+  void* z() const { return z_.data(); }        // null without one
   void* bias() const { return bias_.data(); }  // null without one
   const Device& device() const { return *device_; }
 
@@ -39,7 +40,7 @@ class Workload {
 
   convpin::Problem problem_;
   Inputs host_;
-  Buffer x_, w_, y_, bias_;
+  Buffer x_, w_, y_, z_, bias_;
   const Device* device_ = nullptr;
 };
 

@@ -27,14 +27,6 @@ std::size_t elements_for(const Problem& p) {
   return static_cast<std::size_t>(std::clamp(kProducts / convclient::products_of(p), 64.0, 4096.0));
 }
 
-bool has_reference(const Problem& p) {
-  for (const Tensor* t : {&p.x, &p.w, &p.y})
-    if (!convclient::can_hold(t->type)) return false;
-  if (p.fused_count == 0) return true;
-  return p.operation == Operation::Forward && p.fused_count == 2 && p.fused[0] == CUDNN_POINTWISE_ADD &&
-         p.fused[1] == CUDNN_POINTWISE_RELU_FWD;
-}
-
 std::int64_t place_of_element(const Tensor& t, std::int64_t flat) {
   std::int64_t at = 0;
   for (int d = t.rank - 1; d >= 0; --d) {
@@ -61,8 +53,10 @@ Gpu::Gpu(const Cudnn& opened) : cudnn(opened), cuda(cuda_for(opened)), memory(op
 
 Parsed<std::unique_ptr<Bench>> Bench::make(const Gpu& gpu, const Problem& problem, std::uint64_t seed) {
   using Result = Parsed<std::unique_ptr<Bench>>;
-  if (!has_reference(problem))
-    return Result::fail("its result can't be checked: float, half, bfloat16 and double can be, bare or with fused=add,relu behind forward");
+  if (!convclient::has_reference(problem))
+    return Result::fail(
+        "its result can't be checked: float, half, bfloat16 and double can be, bare or with fused=add,relu or fused=add,add,relu behind "
+        "forward");
   std::unique_ptr<Bench> bench(new Bench(gpu, problem));
   bench->graph_ = build_graph(gpu.cudnn.library, problem, gpu.device.target());
   if (bench->graph_.status) return Result::fail(bench->graph_.reason);
@@ -75,6 +69,7 @@ Parsed<std::unique_ptr<Bench>> Bench::make(const Gpu& gpu, const Problem& proble
 
 std::string Bench::fill(std::uint64_t seed) {
   std::string wrong;
+  const Problem in = in_memory(problem_);
   const auto place = [&](const Tensor& t, convclient::Bytes& host, convclient::Buffer& buffer) {
     if (!wrong.empty()) return;
     auto memory = gpu_.memory.allocate(bytes_of(t));
@@ -84,14 +79,16 @@ std::string Bench::fill(std::uint64_t seed) {
     }
     buffer = std::move(*memory.value);
     ++seed;
-    if (&t == &written(problem_)) return;
+    if (&t == &written(in)) return;
     host = convclient::repeated_random_bytes(t, seed - 1);
     wrong = gpu_.memory.upload(buffer, host.data(), host.size());
   };
-  place(problem_.x, host_.x, x_);
-  place(problem_.w, host_.w, w_);
-  place(problem_.y, host_.y, y_);
-  if (!graph_.operands.empty()) place(graph_.operands[0], host_.bias, bias_);
+  place(in.x, host_.x, x_);
+  place(in.w, host_.w, w_);
+  place(in.y, host_.y, y_);
+  operands_.resize(graph_.operands.size());
+  for (std::size_t i = 0; i < operands_.size(); ++i)
+    place(graph_.operands[i], i + 1 < operands_.size() ? host_.z : host_.bias, operands_[i]);
   if (!wrong.empty()) return wrong;
   elements_ = convclient::elements_to_check(convclient::elements_of(written(problem_)), elements_for(problem_), seed);
   for (const std::int64_t flat : elements_) reference_.push_back(convclient::reference_at(problem_, host_, flat));
@@ -192,7 +189,7 @@ double Bench::error_of_output() {
   const Tensor& t = written(problem_);
   double worst = 0, largest = 0;
   for (std::size_t i = 0; i < elements_.size(); ++i) {
-    const double out = convclient::read(t.type, result, place_of_element(t, elements_[i]));
+    const double out = convclient::read(result_type(problem_), result, place_of_element(t, elements_[i]));
     if (std::isnan(out)) return HUGE_VAL;
     worst = std::max(worst, std::fabs(out - reference_[i]));
     largest = std::max(largest, std::fabs(reference_[i]));
@@ -206,9 +203,9 @@ cudnnStatus_t Bench::launch(Runnable& r) {
   if (!r.pack || r.workspace != workspace_.data()) {
     std::vector<std::int64_t> ids{kX, kW, kY};
     std::vector<void*> pointers{x_.data(), w_.data(), y_.data()};
-    if (bias_.data()) {
-      ids.push_back(kFirstOperand);
-      pointers.push_back(bias_.data());
+    for (const convclient::Buffer& operand : operands_) {
+      ids.push_back(kFirstOperand + static_cast<std::int64_t>(ids.size()) - 3);
+      pointers.push_back(operand.data());
     }
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     r.pack = graph::make_pack(library, ids, std::move(pointers), workspace_.data(), status);

@@ -49,7 +49,7 @@ struct Runnable {
 class Bench {
  public:
   // Random finite data, and the float64 results of some of the output's elements. Fails for what those can't be computed
-  // of: data types other than float, half, bfloat16 and double, and other fused operations than add,relu behind forward.
+  // of (convclient::has_reference), and where no graph can be built.
   static Parsed<std::unique_ptr<Bench>> make(const Gpu&, const Problem&, std::uint64_t seed);
 
   // The first `listed` of the heuristics' configurations, best first; of the rest of their list the first of each engine
@@ -87,7 +87,8 @@ class Bench {
   OperationGraph graph_;
   std::vector<Listed> listed_;        // by the heuristics, each once
   convclient::Inputs host_;           // without the output, which is not read
-  convclient::Buffer x_, w_, y_, bias_, flush_;
+  convclient::Buffer x_, w_, y_, flush_;
+  std::vector<convclient::Buffer> operands_;     // of the fused operations: z where there is one, then the bias
   convclient::Buffer workspace_;                 // of all plans: they run one after the other, on one stream
   std::vector<std::int64_t> elements_;           // of the output, that are compared
   std::vector<double> reference_;                // and what they should be

@@ -20,11 +20,6 @@ convclient::Options options_for(const Wanted& w, std::uint64_t seed) {
 // Fewer would be timed with what the host takes to make the first of them.
 constexpr int kInARow = 10;
 
-bool has_call(const Problem& p) {
-  return p.fused_count == 0 || (p.operation == Operation::Forward && p.fused_count == 2 && p.fused[0] == CUDNN_POINTWISE_ADD &&
-                                p.fused[1] == CUDNN_POINTWISE_RELU_FWD);
-}
-
 }  // namespace
 
 std::vector<Candidate> try_legacy(const Gpu& gpu, const Problem& problem, const std::vector<Wanted>& wanted, std::uint64_t seed,
@@ -40,8 +35,9 @@ std::vector<Candidate> try_legacy(const Gpu& gpu, const Problem& problem, const 
     c.algorithm = w.algorithm;
     c.math_type = w.math_type;
     c.status = CandidateStatus::Unsupported;
-    if (!load || !has_call(problem)) {
-      c.reason = load ? "no call of the legacy API does this: bare, or with fused=add,relu behind forward" : load.error;
+    if (!load || !convclient::knows_fused(problem)) {
+      c.reason =
+          load ? "no call of the legacy API does this: bare, or with fused=add,relu or fused=add,add,relu behind forward" : load.error;
       continue;
     }
     convclient::Options once = options_for(w, seed);

@@ -126,12 +126,11 @@ class Builder {
   // The operation's own output is virtual where something is fused behind it.
   void add_operations() {
     const auto fused = static_cast<std::size_t>(p_.fused_count);
-    Tensor between = written(p_);
-    between.type = p_.compute;  // nothing is rounded before the end
+    const Tensor& between = written(p_);
     std::int64_t next = kFirstBetween;
-    const Raw last = tensor(written(p_), p_.operation == Operation::BackwardData     ? kX
-                                         : p_.operation == Operation::BackwardFilter ? kW
-                                                                                     : kY);
+    const Raw last = tensor(written(in_memory(p_)), p_.operation == Operation::BackwardData     ? kX
+                                                    : p_.operation == Operation::BackwardFilter ? kW
+                                                                                                : kY);
     Raw result = fused ? tensor(between, next++, true) : last;
     const auto input_or_result = [&](const Tensor& t, std::int64_t id) { return &t == &written(p_) ? result : tensor(t, id); };
     const Raw x = input_or_result(p_.x, kX), w = input_or_result(p_.w, kW), y = input_or_result(p_.y, kY);
@@ -164,7 +163,7 @@ int arguments_of(std::int32_t mode) {
 
 Tensor operand_of(const Problem& problem, std::size_t at) {
   const auto behind = std::span(problem.fused).subspan(at + 1, static_cast<std::size_t>(problem.fused_count) - at - 1);
-  Tensor t = written(problem);
+  Tensor t = written(in_memory(problem));
   if (problem.fused[at] == CUDNN_POINTWISE_ADD && std::ranges::count(behind, static_cast<std::int32_t>(CUDNN_POINTWISE_ADD)) == 0) {
     const Layout layout = layout_of(t) == Layout::ChannelsLast ? Layout::ChannelsLast : Layout::ChannelsFirst;
     for (int i = 0; i < t.rank; ++i)

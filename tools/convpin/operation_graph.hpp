@@ -22,11 +22,12 @@ struct OperationGraph {
 
 // How many tensors a fused operation reads (cudnnPointwiseMode_t's documentation): 1 or 2; 0 for those not built here.
 int arguments_of(std::int32_t mode);
-// The second argument of the fused operation `at`. The text does not say its shape: what stands beside the values in the
-// last `add` is a bias [1,K,1,1], any other a tensor like the output.
+// The second argument of the fused operation `at`. The text does not say its shape or type: what stands beside the values in
+// the last `add` is a bias [1,K,1,1], any other a tensor like the result, and all have the result's type.
 Tensor operand_of(const Problem&, std::size_t at);
 
-// With a handle where the device has one. Fused operations of one or two arguments are built in their order.
+// With a handle where the device has one. Fused operations of one or two arguments are built in their order; what is between
+// them is virtual and has the type of the convolution's own output.
 OperationGraph build_graph(const Library&, const Problem&, const graph::Target&);
 
 }  // namespace convpin::cli

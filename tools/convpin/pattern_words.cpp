@@ -34,6 +34,7 @@ std::string to_text(const ProblemPattern& p) {
   if (p.groups) parts.push_back("groups=" + std::to_string(*p.groups));
   type("wtype=", p.wtype);
   type("ytype=", p.ytype);
+  type("otype=", p.otype);
   type("compute=", p.compute);
   layout("wlayout=", p.wlayout);
   layout("ylayout=", p.ylayout);

@@ -113,9 +113,10 @@ class Builder {
   }
 
   void tensors() {
-    buffer("x", p_.x, kX);
-    buffer("w", p_.w, kW);
-    buffer("y", p_.y, kY);
+    const Problem in = in_memory(p_);
+    buffer("x", in.x, kX);
+    buffer("w", in.w, kW);
+    buffer("y", in.y, kY);
     out_.output = &written(p_) == &p_.x ? 0 : &written(p_) == &p_.w ? 1 : 2;
   }
 
@@ -137,12 +138,10 @@ class Builder {
   void operations() {
     std::string result = out_.buffers[out_.output].name;
     const std::string last = result;
-    Tensor between = written(p_);
-    between.type = p_.compute;
     const auto next = [&](int at) {
       if (at == p_.fused_count) return last;
       const std::string name = "between_" + std::to_string(at);
-      tensor(name, between, kFirstBetween + at);
+      tensor(name, written(p_), kFirstBetween + at);
       return name;
     };
     result = next(0);
@@ -245,8 +244,8 @@ const std::vector<ElementType>& element_types() { return kElements; }
 
 Parsed<ReproSteps> repro_steps(const Problem& problem, const EngineConfig& config) {
   using Result = Parsed<ReproSteps>;
-  for (const Tensor* t : {&problem.x, &problem.w, &problem.y})
-    if (!bits_of(t->type)) return Result::fail("--repro: it has no data of type " + name_of(t->type));
+  for (const DataType type : {problem.x.type, problem.w.type, problem.y.type, result_type(problem)})
+    if (!bits_of(type)) return Result::fail("--repro: it has no data of type " + name_of(type));
   if (!bits_of(problem.compute)) return Result::fail("--repro: not for the compute type " + name_of(problem.compute));
   for (int i = 0; i < problem.fused_count; ++i)
     if (const auto mode = problem.fused[static_cast<std::size_t>(i)]; arguments_of(mode) == 0)
