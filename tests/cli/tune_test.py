@@ -216,7 +216,7 @@ class Tune(command.Case):
         self.assertIn("9.1.0", (self.folder / "new.toml").read_text())
         # What was not tuned stays as it was, to be gone on with.
         done = self.convpin("tune", "--refresh", "old.toml", "-o", "none.toml", "--budget", "1 ms", *FEW)
-        self.assertIn("1 problems are not tuned yet", done.stderr)
+        self.assertIn("1 problem is not tuned yet", done.stderr)
         self.assertEqual((self.folder / "none.toml").read_text().strip(), (head + "\n[[rule]]\n" + stale).strip())
         self.convpin("tune", "-o", "new.toml", status=2)
         self.convpin("tune", "--refresh", "run.jsonl", status=2)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shim/model/text.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 
 namespace convpin::cli {
@@ -141,7 +142,7 @@ class Reader {
       text.remove_prefix(end == text.npos ? text.size() : end + 1);
     }
     if (warnings_ > kMostWarnings)
-      log_.warnings.push_back(name_ + ": " + std::to_string(warnings_ - kMostWarnings) + " more lines like these");
+      log_.warnings.push_back(name_ + ": " + counted(warnings_ - kMostWarnings, "more line", "more lines") + " like these");
     if (log_.runs.size() == runs_before)
       throw BadUse(name_ + (line_ == 0 ? " is empty" : ":1: this is no log of convpin's") +
                    ": a log begins with a header; convpin run --record FILE writes one");

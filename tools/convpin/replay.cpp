@@ -6,6 +6,7 @@
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/legacy_trial.hpp"
 #include "tools/convpin/letters.hpp"
@@ -174,8 +175,8 @@ int replay_versus(const ReplayOptions& options, const std::vector<Problem>& prob
   Side a{options.cudnn[0], {}}, b{options.cudnn[1], {}};
   take_turns(a, b, options.alternations, arguments);
   const Versus versus = compare(a, b);
-  say("A is " + a.where + ", B is " + b.where + "; medians over " + std::to_string(options.alternations) +
-      " turns of each, the ratio is B's time over A's; " +
+  say("A is " + a.where + ", B is " + b.where + "; medians over " + counted(options.alternations, "turn") +
+      " of each, the ratio is B's time over A's; " +
       (versus.convicted ? "B lacks something that A runs, or is slower by more than 5 % and the spread" : "nothing speaks against B"));
   print(options.json ? versus.table.json().dump(2) + "\n" : versus.table.text());
   return versus.convicted ? kNo : kYes;
@@ -212,8 +213,7 @@ int replay(const ReplayOptions& options, const Letters& letters) {
     for (const Replayed& row : rows) table.rows.push_back(row_of(problem, row, options.energy));
   }
   say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + " (" + cudnn->path + "); medians of " +
-      std::to_string(options.rounds) + " interleaved samples, " + (options.cold ? "cold" : "warm") +
-      " caches; error against float64");
+      counted(options.rounds, "interleaved sample") + ", " + (options.cold ? "cold" : "warm") + " caches; error against float64");
   print(options.json ? table.json().dump(2) + "\n" : table.text());
   return all_ran ? kYes : kNo;
 }

@@ -6,6 +6,7 @@
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 
 namespace convpin::cli {
@@ -58,7 +59,7 @@ void warn_of(const Run& run, const LoggedFailure& f, std::vector<std::string>& w
     if (f.status.starts_with(routine)) return;
   std::string what = f.call + (f.descriptor.empty() ? "" : " of " + f.descriptor) + (f.attribute.empty() ? "" : ", " + f.attribute);
   what += " failed with " + f.status + (f.reason.empty() ? "" : " (" + f.reason + ")");
-  if (f.times > 1) what += ", " + std::to_string(f.times) + " times";
+  if (f.times > 1) what += ", " + counted(f.times, "time");
   warnings.push_back(run.file + ": " + what + (f.problem.empty() ? "" : "; " + f.problem) + (f.replay.empty() ? "" : "; again: " + f.replay));
 }
 
@@ -82,8 +83,8 @@ void warn_of_disagreement(const Log& log, std::vector<std::string>& warnings) {
     }
   }
   if (disagreeing > 0)
-    warnings.push_back("the runs don't agree on what runs some of the problems (convpin diff shows which): " + std::to_string(disagreeing) +
-                       " changes");
+    warnings.push_back("the runs don't agree on what runs some of the problems (convpin diff shows which): " +
+                       counted(disagreeing, "change"));
 }
 
 }  // namespace
@@ -185,7 +186,7 @@ std::string report_text(const Report& r) {
     for (Candidate& c : candidates)
       c.running = chosen && c.engine == chosen->engine && c.algorithm == chosen->algorithm && c.math_type == chosen->math_type;
     text += candidate_table(u.problem, candidates, device, u.cudnn);
-    text += "  " + std::to_string(u.calls) + " calls (" + u.api + ")" + (u.labels.empty() ? "" : ": " + join(u.labels, ", ")) +
+    text += "  " + counted(u.calls, "call") + " (" + u.api + ")" + (u.labels.empty() ? "" : ": " + join(u.labels, ", ")) +
             (u.failed ? "; it failed: " + u.failed->reason : "") + "\n\n";
   }
   return text;

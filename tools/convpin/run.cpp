@@ -12,6 +12,7 @@
 #include "config/settings.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/library.hpp"
 
@@ -86,8 +87,7 @@ void check_settings(const RunOptions& options) {
   const Settings settings = load_settings(environment, fs::current_path());
   if (!settings.errors.empty()) {
     for (const std::string& error : settings.errors) say(error);
-    throw BadUse("the program was not started, since its configuration has " +
-                 (settings.errors.size() == 1 ? std::string("an error") : std::to_string(settings.errors.size()) + " errors"));
+    throw BadUse("the program was not started, since its configuration has " + counted(settings.errors.size(), "error"));
   }
   if (settings.disable && (!options.record.empty() || !options.config.empty()))
     throw BadUse("CONVPIN_DISABLE=1 is set: nothing would be pinned or recorded");

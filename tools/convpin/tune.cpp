@@ -8,6 +8,7 @@
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/freeze.hpp"
 #include "tools/convpin/generalize.hpp"
@@ -230,11 +231,11 @@ int tune(const TuneOptions& options, const std::string& output) {
   progress.clear();
   state.end();
   if (disturbed > 0)
-    say(std::to_string(disturbed) + (disturbed == 1 ? " problem was" : " problems were") +
+    say(counted(disturbed, "problem was", "problems were") +
         " measured while the GPU throttled or its clock changed, twice each; their rules say so");
-  if (at_limit > 0) say("after " + std::to_string(at_limit) + " problems the GPU was at its power limit");
+  if (at_limit > 0) say("after " + counted(at_limit, "problem") + " the GPU was at its power limit");
   if (left > 0)
-    say(std::to_string(left) + " problems are not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
+    say(counted(left, "problem is", "problems are") + " not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
         "); " + (own_log.empty() ? "with -o what is measured is kept, and gone on with" : "the same command goes on with them"));
   std::vector<std::string> left_out;
   std::vector<Usage> tuned = usages_of(state.log());
@@ -248,7 +249,7 @@ int tune(const TuneOptions& options, const std::string& output) {
   const auto general =
       options.generalize ? generalize(tuned, policy, tf32) : std::vector<FrozenRule>();
   if (options.generalize)
-    say(std::to_string(general.size()) + (general.size() == 1 ? " rule" : " rules") + " for other batch or image sizes" +
+    say(counted(general.size(), "rule") + " for other batch or image sizes" +
         (general.empty() ? ": no engine is within 3 % of the best over several" : ""));
   if (old) {
     const Refreshed file = refreshed(*old, rules, general, place, options.keep);

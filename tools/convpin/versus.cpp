@@ -11,6 +11,7 @@
 #include "shim/model/text.hpp"
 #include "tools/convpin/child.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/timing.hpp"
 
@@ -65,7 +66,7 @@ Found find(const Side& side, const Key& key) {
     }
   // What fails in one turn of several, or takes the process with it, is not what one would upgrade to.
   if (turns > 0 && turns < side.turns.size() && found.reason.is_null())
-    found.reason = "missing in " + std::to_string(side.turns.size() - turns) + " of " + std::to_string(side.turns.size()) + " turns";
+    found.reason = "missing in " + std::to_string(side.turns.size() - turns) + " of " + counted(side.turns.size(), "turn");
   if (!found.reason.is_null()) found.times.clear();
   return found;
 }
