@@ -28,7 +28,8 @@ constexpr Command kCommands[] = {
      "convpin replay --log run.jsonl --log pins.toml.jsonl\n"
      "convpin replay --log run.jsonl --cudnn /opt/cudnn-9.19 --cudnn /opt/cudnn-9.22\n"
      "convpin replay \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\" --candidate eng38_k2=1 --repro python > repro.py",
-     "where no candidate of a problem ran; of two cuDNNs, where something speaks against the second", declare_replay},
+     "where no candidate of a problem ran; of two cuDNNs, where something speaks against the second, or nothing ran under either",
+     declare_replay},
     {"bisect", "finds the rules of a pin file that make a command fail",
      "convpin bisect --config pins.toml -o good.toml -- ./train_and_check.sh",
      "where no rule is to blame: the command fails without them, or doesn't fail with them", declare_bisect, true},

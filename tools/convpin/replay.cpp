@@ -176,10 +176,12 @@ int replay_versus(const ReplayOptions& options, const std::vector<Problem>& prob
   take_turns(a, b, options.alternations, arguments);
   const Versus versus = compare(a, b);
   say("A is " + a.where + ", B is " + b.where + "; medians over " + counted(options.alternations, "turn") +
-      " of each, the ratio is B's time over A's; " +
-      (versus.convicted ? "B lacks something that A runs, or is slower by more than 5 % and the spread" : "nothing speaks against B"));
+      " of each, the ratio is B's time over A's; slower and faster are " + bound_words() + "; " +
+      (!versus.any_ran    ? "nothing ran on either side, so nothing is compared"
+       : versus.convicted ? "B lacks something that A runs, or is slower"
+                          : "nothing speaks against B"));
   print(options.json ? versus.table.json().dump(2) + "\n" : versus.table.text());
-  return versus.convicted ? kNo : kYes;
+  return versus.any_ran && !versus.convicted ? kYes : kNo;
 }
 
 // Before anything is measured: the legacy API's algorithms are timed with warm caches, and no more.
@@ -246,7 +248,8 @@ Action declare_replay(CLI::App& app, const Program&) {
   const auto letters = declare_letters(app);
   app.add_option("--cudnn", options->cudnn,
                  "cuDNN's folder or file; without it: as the loader finds it. Given twice: the same under both, in turns; exit 1 "
-                 "where the second lacks what the first runs, or is slower by more than 5 % and the spread")
+                 "where the second lacks what the first runs, or is slower " +
+                     bound_words() + ", or nothing runs under either")
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_option("--alternations", options->alternations, "turns of each of two cuDNNs")->check(CLI::Range(1, 1000))->capture_default_str();
