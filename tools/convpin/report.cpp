@@ -106,10 +106,6 @@ Report make_report(const Log& log) {
   r.warnings = log.warnings;
   if (r.usages.empty()) r.warnings.push_back("no convolution was reached");
   for (const Run& run : log.runs)
-    if (!run.ended)
-      r.warnings.push_back("the run " + run.id + " of " + run.file +
-                           " did not end in an orderly way (or has not ended): its last counts are missing");
-  for (const Run& run : log.runs)
     for (const LoggedFailure& failure : run.failures) warn_of(run, failure, r.warnings);
   for (const Usage& usage : r.usages) warn_of(usage, r.warnings);
   warn_of_disagreement(log, r.warnings);
