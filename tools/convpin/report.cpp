@@ -162,6 +162,20 @@ Table report_table(const Report& r) {
   return table;
 }
 
+// Of a problem that was not profiled: what ran, and that nothing was timed beside it.
+std::string unprofiled_text(const Usage& u) {
+  std::vector<std::string> place;
+  if (!u.gpu.empty()) place.push_back(u.gpu);
+  if (!u.cudnn.empty()) place.push_back("cuDNN " + u.cudnn);
+  std::string text = "convpin: " + u.text + (place.empty() ? "" : "   (" + join(place, ", ") + ")") + "\n";
+  for (const Ran& ran : u.ran) {
+    const auto& bytes = ran.choice.plan.workspace_bytes;
+    text +=
+        "  " + ran.choice.ran + " ran in " + counted(ran.calls, "call") + (bytes ? ", workspace " + counted(*bytes, "byte") : "") + "\n";
+  }
+  return text + "  no candidate was tried or timed: the log has no profile\n";
+}
+
 std::string report_text(const Report& r) {
   std::string text;
   for (const std::string& warning : r.warnings) text += "warning: " + warning + "\n";
@@ -178,10 +192,9 @@ std::string report_text(const Report& r) {
     device.name = u.gpu;
     std::vector<Candidate> candidates(u.candidates.begin(), u.candidates.end());
     const LoggedCandidate* chosen = u.chosen();
-    if (candidates.empty() && chosen) candidates.push_back(*chosen);
     for (Candidate& c : candidates)
       c.running = chosen && c.engine == chosen->engine && c.algorithm == chosen->algorithm && c.math_type == chosen->math_type;
-    text += candidate_table(u.problem, candidates, device, u.cudnn);
+    text += candidates.empty() ? unprofiled_text(u) : candidate_table(u.problem, candidates, device, u.cudnn);
     text += "  " + counted(u.calls, "call") + " (" + u.api + ")" + (u.labels.empty() ? "" : ": " + join(u.labels, ", ")) +
             (u.failed ? "; it failed: " + u.failed->reason : "") + "\n\n";
   }
