@@ -55,7 +55,7 @@ constexpr Command kCommands[] = {
      "convpin check pins.toml --device \"NVIDIA H200\" --cudnn 9.22.0",
      "where the configuration has an error, or rules that are stale", declare_check},
     {"diff",
-     "what differs between logs, or pin files: problems that appear, vanish, or changed what runs them",
+     "what differs between logs (problems that appear, vanish, or changed what runs them), or between pin files",
      "convpin diff before.jsonl after.jsonl\n"
      "convpin diff rank-*.jsonl",
      "where choices differ", declare_diff},
