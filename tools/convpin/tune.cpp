@@ -1,6 +1,7 @@
 // tune: times what could run each problem of a log, and writes rules for what is best.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <limits>
 
@@ -148,6 +149,17 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   return m;
 }
 
+// What would do where the budget was over before one problem was measured. A guess: what 68 problems took on an H200, 3 s each at
+// most; ten times what was too little.
+std::string too_short(const TuneOptions& options, double budget_s, std::size_t left) {
+  const EnergyPlan& plan = options.energy_plan;
+  const double each = 3 + (options.wants_energy() ? plan.seconds * plan.repeats * static_cast<double>(plan.most) : 0);
+  const double enough = std::ceil(std::max(each * static_cast<double>(left), 10 * budget_s));
+  return "not one problem could be measured in --budget " + options.budget + ": --budget \"" + std::to_string(static_cast<long>(enough)) +
+         " s\" may do for " + (left == 1 ? "it" : "all " + std::to_string(left)) + ", and without --budget there are " +
+         TuneOptions().budget;
+}
+
 int tune(const TuneOptions& options, const std::string& output) {
   if (options.logs.empty() && options.refresh.empty())
     throw BadUse("no log is given: convpin run --record writes one; or --refresh");
@@ -198,9 +210,12 @@ int tune(const TuneOptions& options, const std::string& output) {
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
   const auto stop = [&] { return interrupted || seconds() > *budget; };
   const Progress progress;
-  std::size_t left = 0, done = 0, disturbed = 0, at_limit = 0;
+  std::size_t known = 0, left = 0, done = 0, disturbed = 0, at_limit = 0;
   for (std::size_t i = 0; i < problems.size(); ++i) {
-    if (state.has(problems[i])) continue;
+    if (state.has(problems[i])) {
+      ++known;
+      continue;
+    }
     if (stop()) {
       ++left;
       continue;
@@ -236,7 +251,11 @@ int tune(const TuneOptions& options, const std::string& output) {
   if (at_limit > 0) say("after " + counted(at_limit, "problem") + " the GPU was at its power limit");
   if (left > 0)
     say(counted(left, "problem is", "problems are") + " not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
-        "); " + (own_log.empty() ? "with -o what is measured is kept, and gone on with" : "the same command goes on with them"));
+        "); " + (own_log.empty() ? "with -o what is measured is kept, and gone on with" : "the same command goes on from here"));
+  if (left > 0 && done == 0 && !interrupted) say(too_short(options, *budget, left));
+  if (known > 0 && done == 0 && left == 0)
+    say("nothing was measured anew: " + own_log + " has " + counted(known, "problem") + " under these options; without that file " +
+        (known == 1 ? "it" : "they") + " would be");
   std::vector<std::string> left_out;
   std::vector<Usage> tuned = usages_of(state.log());
   sort_by_weight(tuned);
