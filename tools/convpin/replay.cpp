@@ -144,10 +144,13 @@ std::vector<Json> row_of(const Problem& problem, const Replayed& replayed, bool 
 
 // A program for a bug report: of one problem with one engine, without running it.
 int print_repro(const ReplayOptions& options, const std::vector<NamedLog>& logs, const std::vector<Problem>& problems) {
-  if (options.all || options.legacy || options.energy || options.cold || options.json || !options.cudnn.empty())
-    throw BadUse("--repro: not with --all, --legacy, --energy, --cold-cache, --cudnn or --json, since nothing is run");
+  if (options.legacy)
+    throw BadUse("--repro: not with --legacy: the programs call the graph API, so name the engine that stands for the algorithm");
+  if (options.all || options.energy || options.cold || options.json || !options.cudnn.empty())
+    throw BadUse("--repro: not with --all, --energy, --cold-cache, --cudnn or --json, since nothing is run");
   if (problems.size() != 1) throw BadUse("--repro: one problem, not " + std::to_string(problems.size()));
-  std::vector<Wanted> wanted = ran_most(logs, problems[0]);
+  std::vector<Wanted> wanted;
+  if (options.candidates.empty()) wanted = ran_most(logs, problems[0]);
   for (const std::string& name : options.candidates) {
     const auto request = parse_request(problems[0].operation, name);
     if (!request) throw BadUse("--candidate: " + request.error);
@@ -253,7 +256,10 @@ Action declare_replay(CLI::App& app, const Program&) {
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_option("--alternations", options->alternations, "turns of each of two cuDNNs")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--repro", options->repro, "prints a stand-alone program for a bug report instead: of one problem with one engine")
+  app.add_option("--repro", options->repro,
+                 "prints a stand-alone program for a bug report instead, and runs nothing: of one problem with exactly one engine, the "
+                 "--candidate (with its knobs) or else what ran most in the --log. On the graph API: not with --legacy, nor for a log's "
+                 "algorithm of the legacy API. Not with --cudnn, which the program takes itself (Python: its argument; C++: as linked)")
       ->check(CLI::IsMember({"cpp", "python"}))
       ->type_name("LANGUAGE");
   app.add_flag("--json", options->json, "as JSON");
