@@ -1,5 +1,6 @@
 // Fails when a rule is said to leave nothing to another that it leaves something to, which would call a rule dead that is not; when
-// a rule that is covered wholly is not found; or when one that nothing can match is not.
+// a rule that is covered wholly is not found; when one that nothing can match is not; or when two rules that something matches are
+// said to have nothing to do with each other.
 #include "tools/convpin/covers.hpp"
 
 #include <gtest/gtest.h>
@@ -51,6 +52,24 @@ TEST(Covers, ByThePlace) {
   EXPECT_FALSE(covered(here, "")) << "which holds elsewhere too";
   EXPECT_FALSE(covered("match = { device = \"*H200*\" }", "match = { device = [\"*H200*\", \"*A100*\"] }"));
   EXPECT_FALSE(covered("match = { device = \"NVIDIA H200\" }", "match = { device = \"NVIDIA *\" }"));
+}
+
+TEST(Covers, WhatMightMeet) {
+  const auto meet = [](const std::string& a, const std::string& b) {
+    const auto both = rules({a, b});
+    EXPECT_EQ(may_meet(both[0], both[1]), may_meet(both[1], both[0]));
+    return may_meet(both[0], both[1]);
+  };
+  EXPECT_TRUE(meet("", "problem = \"half\""));
+  EXPECT_TRUE(meet("problem = \"w=[*,*,3,3]\"", "problem = \"half nhwc\""));
+  EXPECT_TRUE(meet("problem = \"x=[*,64,*,*]\"", "match = { x = [-1, \"32..128\", -1, -1], device = \"*H200*\" }"));
+  EXPECT_TRUE(meet("match = { device = \"*H200*\", cudnn = \">=9.10\" }", "match = { device = \"NVIDIA *\", cudnn = \"9.19\" }"));
+  EXPECT_FALSE(meet("problem = \"float\"", "problem = \"half\""));
+  EXPECT_FALSE(meet("problem = \"w=[*,*,3,3]\"", "problem = \"w=[*,*,1,1]\""));
+  EXPECT_FALSE(meet("problem = \"x=[*,64,*,*]\"", "match = { x = [-1, \"128..\", -1, -1] }"));
+  EXPECT_FALSE(meet("operation = \"backward_data\"", ""));
+  EXPECT_FALSE(meet("match = { device = \"*H200*\" }", "match = { device = \"NVIDIA A100\" }"));
+  EXPECT_FALSE(meet("match = { cudnn = \"9.18\" }", "match = { cudnn = \"9.19.0\" }"));
 }
 
 TEST(Covers, WhatNothingCanBe) {

@@ -1,8 +1,8 @@
 """`convpin diff`.
 
-Would fail when: two runs that agree are said to differ, or the other way round; a problem that only one side has is
-lost; pin files are compared by their order, or said to be alike where a default, a denial or a limit differs; the exit status
-does not say whether choices differ.
+Would fail when: two runs that agree are said to differ, or the other way round; a problem that only one side has is lost; pin
+files are compared by their order where it says nothing, or not where it does; or they are said to be alike where a default, a
+denial or a limit differs; the exit status does not say whether choices differ.
 """
 import command
 from command import PROBLEM, STRIDED
@@ -97,7 +97,28 @@ class Diff(command.Case):
         self.write("b.toml", both.replace(deny, deny.replace("5", "6")) % (rule.replace("eng1", "eng2") + there, rule + here) + deny)
         self.assertEqual([r["verdict"] for r in self.json("diff", "a.toml", "b.toml", "--all")["problems"]], ["same", "same"])
         self.write("b.toml", both % (rule + there, rule.replace("eng1", "eng2") + here) + deny)
-        self.assertEqual([r["verdict"] for r in self.json("diff", "a.toml", "b.toml", status=1)["problems"]], ["changed", "changed"])
+        rows = self.json("diff", "a.toml", "b.toml", status=1)["problems"]
+        self.assertEqual([(r["verdict"], r["A"]) for r in rows], [("changed", "eng1 (cuDNN 9.19.0) | eng2 (cuDNN 9.22.0)"),
+                                                                  ("changed", "never eng5 | never eng6")])
+        later = there.replace("9.22.0", "9.23.0")
+        self.write("b.toml", both % (rule + here, rule.replace("eng1", "eng2") + later) + deny.replace("5", "6"))
+        self.assertEqual([r["verdict"] for r in self.json("diff", "a.toml", "b.toml", status=1)["problems"]], ["elsewhere"])
+
+    def test_the_order_of_rules_that_meet(self):
+        """The first that matches counts: only where something matches both it is another choice."""
+        three, half, one = (f'[[rule]]\nproblem = "{problem}"\nalgo = {algo}\n' for problem, algo in (("w=[*,*,3,3]", 2), ("half", 1), ("w=[*,*,1,1]", 3)))
+        self.write("a.toml", "version = 1\n" + three + half + one)
+        self.write("b.toml", "version = 1\n" + half + three + one)
+        row, = self.json("diff", "a.toml", "b.toml", status=1)["problems"]
+        self.assertEqual((row["verdict"], row["problem"], row["A"], row["B"]), ("order", "forward half", "behind forward w=[*,*,3,3]", "before it"))
+        self.write("a.toml", "version = 1\n" + three + half.replace("1\n", "2\n") + one.replace("w=[*,*,1,1]", "w=[*,*,1,1] float"))
+        self.write("b.toml", "version = 1\n" + one.replace("w=[*,*,1,1]", "w=[*,*,1,1] float") + half.replace("1\n", "2\n") + three)
+        self.convpin("diff", "a.toml", "b.toml")  # what meets asks for the same, and the rest doesn't meet
+        here = half.replace("1\n", "2\n") + 'match = { cudnn = "9.19" }\n'  # before the one for anywhere it holds, behind it it is dead
+        self.write("a.toml", "version = 1\n" + here + half)
+        self.write("b.toml", "version = 1\n" + half + here)
+        row, = self.json("diff", "a.toml", "b.toml", status=1)["problems"]
+        self.assertEqual((row["verdict"], row["problem"], row["A"]), ("order", "forward half", "behind forward half (cuDNN 9.19)"))
 
 
 if __name__ == "__main__":

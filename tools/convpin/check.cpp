@@ -58,12 +58,6 @@ std::string staleness(const Rule& rule, const std::vector<Place>& places) {
   return why;
 }
 
-// What is behind it in brackets: the place that it is for.
-std::string whole_for(Operation operation, const ProblemPattern& problem, const Match& match) {
-  const std::string text = what_for(operation, problem, match), place = place_words(match);
-  return place.empty() ? text : text + " (" + place + ")";
-}
-
 // On the legacy API an engine is nothing, and what the rule names behind it is tried; with nothing there it can't be met.
 bool only_for_graphs(const Rule& rule) {
   return !rule.requests.empty() && std::ranges::all_of(rule.requests, [](const Request& r) { return r.engine.engine >= 0; });
@@ -107,7 +101,8 @@ Answer answer(const Settings& settings, const CheckOptions& options, const std::
     if (legacy[i] > 0 && only_for_graphs(rule))
       notes.push_back(counted(legacy[i], "of its problems is", "of its problems are") +
                       " of the legacy API, which takes algorithms and no engines: " +
-                      (rule.on_unsupported == OnUnsupported::Error ? "they fail" : "the framework's choice runs there"));
+                      (rule.on_unsupported == OnUnsupported::Error ? (legacy[i] == 1 ? "it fails" : "they fail")
+                                                                   : "the framework's choice runs there"));
     if (!why.empty()) ++a.stale[file_of(rule)];
     a.rules.rows.push_back({rule.label(), whole_for(rule.operation, rule.problem, rule.match), request_text(rule),
                             against_log ? Json(problems[i]) : Json(), against_log ? Json(calls[i]) : Json(),

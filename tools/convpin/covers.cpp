@@ -113,9 +113,11 @@ bool covers(const Wanted& first, const Wanted& later) {
   return true;
 }
 
+bool has_wildcard(const std::string& glob) { return glob.find_first_of("*?") != std::string::npos; }
+
 bool covers(const Match& first, const Match& later) {
   const auto device = [&](const std::string& name) {
-    const bool one = name.find_first_of("*?") == std::string::npos;
+    const bool one = !has_wildcard(name);
     return std::ranges::any_of(first.devices,
                                [&](const std::string& glob) { return lower(glob) == lower(name) || (one && matches_glob(glob, name)); });
   };
@@ -126,10 +128,33 @@ bool covers(const Match& first, const Match& later) {
          (first.cudnn.empty() || (!later.cudnn.empty() && std::ranges::all_of(later.cudnn, version)));
 }
 
+bool may_meet(const Match& a, const Match& b) {
+  const auto device = [&](const std::string& name) {
+    return std::ranges::any_of(b.devices, [&](const std::string& other) {
+      return (has_wildcard(name) && has_wildcard(other)) || matches_glob(name, other) || matches_glob(other, name);
+    });
+  };
+  const auto version = [&](const Versions& v) {
+    return std::ranges::any_of(b.cudnn,
+                               [&](const Versions& other) { return v.range.low <= other.range.high && other.range.low <= v.range.high; });
+  };
+  return (a.devices.empty() || b.devices.empty() || std::ranges::any_of(a.devices, device)) &&
+         (a.cudnn.empty() || b.cudnn.empty() || std::ranges::any_of(a.cudnn, version));
+}
+
 }  // namespace
 
 bool covers(const Rule& first, const Rule& later) {
   return first.operation == later.operation && covers(first.match, later.match) && covers(wanted_by(first), wanted_by(later));
+}
+
+bool may_meet(const Rule& a, const Rule& b) {
+  if (a.operation != b.operation || !may_meet(a.match, b.match)) return false;
+  Wanted both = wanted_by(a);
+  const Wanted more = wanted_by(b);
+  for (const auto& [key, ranges] : more.numbers) both.add(key, ranges);
+  for (const auto& [key, allowed] : more.words) both.add(key, allowed);
+  return !both.none && !more.none;
 }
 
 bool contradicts_itself(const Rule& rule) { return wanted_by(rule).none; }

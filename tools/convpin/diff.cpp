@@ -8,6 +8,7 @@
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/configuration.hpp"
 #include "tools/convpin/counted.hpp"
+#include "tools/convpin/covers.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/pattern_words.hpp"
 #include "tools/convpin/table.hpp"
@@ -24,8 +25,12 @@ struct DiffOptions {
 // What one side says of one thing: what ran a problem, what a rule asks for, what a denial forbids, what a setting is.
 struct Entry {
   std::string choice;
-  std::optional<double> time_ms;
-  std::string place;  // of a rule or a denial: the GPU and cuDNN that it is for
+  std::optional<double> time_ms = {};
+  std::string place = {};  // of a rule or a denial: the GPU and cuDNN that it is for
+  std::string whole = {};  // the choice with the place
+  std::size_t parts = 1;   // rules or denials for the same: the texts are theirs, joined
+
+  bool placed() const { return parts > 1 && place.find_first_not_of(" |") != place.npos; }  // only the places tell them apart
 };
 
 // A problem's text and API; in a pin file what a rule or denial is for, and which of them it is, or a setting's name.
@@ -37,9 +42,10 @@ struct Key {
 struct Side {
   std::string name;
   bool log = false;
-  std::string place;  // "NVIDIA H200, cuDNN 9.19.0"
-  std::map<Key, Entry> entries;
-  std::vector<Key> order;  // the keys as they came
+  std::string place = {};  // "NVIDIA H200, cuDNN 9.19.0"
+  std::map<Key, Entry> entries = {};
+  std::vector<Key> order = {};   // the keys as they came
+  std::vector<Rule> rules = {};  // of a pin file
 };
 
 void add(Side& side, const Key& key, const Entry& entry) {
@@ -57,12 +63,12 @@ void add_place(std::vector<std::string>& places, const std::string& place) {
 
 // Of what a benchmark tried, what ran most counts.
 Side side_of(const Log& log, const std::string& name) {
-  Side side{name, true, "", {}, {}};
+  Side side{name, true};
   std::vector<std::string> places;
   for (const Usage& usage : usages_of(log)) {
     if (usage.ran.empty() && !usage.failed) continue;
     const LoggedCandidate* is = usage.chosen();
-    add(side, {usage.text, usage.api}, {usage.ran.empty() ? "fails" : usage.ran.front().choice.ran, is ? is->time_ms : std::nullopt, ""});
+    add(side, {usage.text, usage.api}, {usage.ran.empty() ? "fails" : usage.ran.front().choice.ran, is ? is->time_ms : std::nullopt});
     add_place(places, usage.gpu + ", cuDNN " + usage.cudnn);
   }
   side.place = join(places, " and ");
@@ -85,27 +91,29 @@ void add_all(Side& side, Parts& parts, const std::vector<Key>& order) {
   for (const Key& key : order) {
     std::vector<Entry>& entries = parts[key];
     std::ranges::stable_sort(entries, {}, &Entry::place);
-    std::vector<std::string> choices, places;
+    std::vector<std::string> choices, places, wholes;
     for (const Entry& entry : entries) {
-      choices.push_back(entry.choice + (entries.size() > 1 && !entry.place.empty() ? " (" + entry.place + ")" : ""));
+      choices.push_back(entry.choice);
       places.push_back(entry.place);
+      wholes.push_back(entry.choice + " (" + (entry.place.empty() ? "anywhere" : entry.place) + ")");
     }
-    add(side, key, {join(choices, " | "), std::nullopt, join(places, " | ")});
+    add(side, key, {join(choices, " | "), {}, join(places, " | "), join(wholes, " | "), entries.size()});
   }
 }
 
 Side side_of(const Settings& settings, const std::string& name) {
-  Side side{name, false, "", {}, {}};
+  Side side{name, false};
+  side.rules = settings.rules;
   // What is logged and profiled runs nothing else. The files of errata are denials by now.
   for (const char* decides : {"defaults.on_miss", "defaults.on_unsupported", "workspace_limit", "strict"})
     for (const auto& [key, value] : settings.non_default)
-      if (key == decides) add(side, {"", key}, {value, std::nullopt, ""});
+      if (key == decides) add(side, {"", key}, {value});
   std::vector<std::string> places;
   Parts parts;
   std::vector<Key> order;
   const auto part = [&](const Key& key, const std::string& choice, const Match& match) {
     if (parts[key].empty()) order.push_back(key);
-    parts[key].push_back({choice, std::nullopt, place_words(match)});
+    parts[key].push_back({choice, {}, place_words(match)});
     add_place(places, place_words(match));
   };
   for (const Rule& rule : settings.rules) part({what_for(rule.operation, rule.problem, rule.match), "rule"}, asked_by(rule), rule.match);
@@ -204,18 +212,39 @@ Compared compare(const std::vector<Side>& sides, bool also_same) {
     if (is == "same" && !also_same) continue;
     const Json problem = key.problem.empty() ? Json() : Json(key.problem);
     std::vector<Json> row{is, sides.front().log ? problem : Json(key.kind), sides.front().log ? Json(key.kind) : problem};
-    for (const Entry* e : of)
-      row.push_back(!e ? Json() : Json(e->choice + (is == "elsewhere" ? " (" + (e->place.empty() ? "anywhere" : e->place) + ")" : "")));
+    for (const Entry* e : of) row.push_back(!e ? Json() : Json(is == "elsewhere" || e->placed() ? e->whole : e->choice));
     for (std::size_t i = 0; any_time && i < of.size(); ++i) row.push_back(of[i] && of[i]->time_ms ? Json(*of[i]->time_ms) : Json());
     out.table.rows.push_back(std::move(row));
   }
   return out;
 }
 
+std::string words_of(const Rule& rule) { return whole_for(rule.operation, rule.problem, rule.match); }
+
+// Rules that both files have, the other way round, where something might match both and they ask for different things.
+void add_order(const Side& a, const Side& b, std::size_t column, Compared& to) {
+  const auto place_in_b = [&](const Rule& rule) { return std::ranges::find(b.rules, words_of(rule), words_of); };
+  std::vector<decltype(b.rules.begin())> in_b;
+  for (const Rule& rule : a.rules) in_b.push_back(place_in_b(rule));
+  for (std::size_t later = 0; later < a.rules.size(); ++later)
+    for (std::size_t first = 0; first < later && in_b[later] != b.rules.end(); ++first) {
+      if (in_b[first] == b.rules.end() || in_b[first] <= in_b[later] || asked_by(a.rules[first]) == asked_by(a.rules[later]) ||
+          !may_meet(a.rules[first], a.rules[later]))
+        continue;
+      std::vector<Json> row(to.table.columns.size());
+      row[0] = "order", row[1] = "rule", row[2] = words_of(a.rules[later]);
+      row[3] = "behind " + words_of(a.rules[first]), row[3 + column] = "before it";
+      to.table.rows.push_back(std::move(row));
+      ++to.verdicts["order"];
+      break;  // one is enough to know
+    }
+}
+
 int diff(const DiffOptions& options) {
   const std::vector<Side> sides = sides_of(options.files);
   const bool logs = sides.front().log;
-  const Compared is = compare(sides, options.all);
+  Compared is = compare(sides, options.all);
+  for (std::size_t i = 1; i < sides.size(); ++i) add_order(sides[0], sides[i], i, is);
   Json legend = Json::object();
   for (std::size_t i = 0; i < sides.size(); ++i)
     legend[letter(i)] = {{"name", sides[i].name}, {"place", sides[i].place}, {logs ? "problems" : "entries", sides[i].order.size()}};

@@ -105,4 +105,9 @@ std::string place_words(const Match& match) {
   return join(words, ", ");
 }
 
+std::string whole_for(Operation operation, const ProblemPattern& pattern, const Match& match) {
+  const std::string text = what_for(operation, pattern, match), place = place_words(match);
+  return place.empty() ? text : text + " (" + place + ")";
+}
+
 }  // namespace convpin::cli

@@ -15,5 +15,7 @@ std::string with_operation(const ProblemPattern&, Operation);
 std::string what_for(Operation, const ProblemPattern&, const Match&);
 // "NVIDIA H200, cuDNN 9.19.0"; empty for a match that is for all.
 std::string place_words(const Match&);
+// Both: "forward half (cuDNN 9.19.0)".
+std::string whole_for(Operation, const ProblemPattern&, const Match&);
 
 }  // namespace convpin::cli
