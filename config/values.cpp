@@ -17,7 +17,7 @@ struct Unit {
 };
 constexpr Unit kByteUnits[] = {{"", 1},     {"b", 1},      {"kb", 1e3},      {"mb", 1e6},
                                {"gb", 1e9}, {"kib", 1024}, {"mib", 1048576}, {"gib", 1073741824}};
-constexpr Unit kTimeUnits[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"min", 60}};
+constexpr Unit kTimeUnits[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"min", 60}, {"h", 3600}};
 
 bool starts_number(char c) { return (c >= '0' && c <= '9') || c == '.'; }
 
@@ -86,7 +86,7 @@ Parsed<double> parse_seconds(std::string_view text) {
   const auto seconds = number_with_unit(text, kTimeUnits);
   if (!seconds || !std::isfinite(*seconds))
     return Parsed<double>::fail(quote(text) +
-                                " is not a time: allowed is a number from 0, with ms, s, min or no unit for "
+                                " is not a time: allowed is a number from 0, with ms, s, min, h or no unit for "
                                 "seconds, e.g. 10 s");
   return Parsed<double>::ok(*seconds);
 }

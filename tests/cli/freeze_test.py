@@ -1,7 +1,8 @@
 """`convpin freeze`: record, freeze, and run again.
 
 Would fail when: the second run does not run what the first one did; a frozen file is refused; a failed freeze writes or
-harms a file; a problem that a benchmark tried in several ways is frozen to a trial, or one that failed to anything.
+harms a file; a problem that a benchmark tried in several ways is frozen to a trial, or one that failed to anything; or nobody says that a
+log was cut off.
 """
 import command
 from command import PROBLEM, STRIDED
@@ -43,6 +44,19 @@ class Freeze(command.Case):
         done = self.convpin("freeze", "failing.jsonl")
         self.assertEqual(done.stdout.count("[[rule]]"), 1)
         self.assertRegex(done.stderr, "left out: .*stride=2,2.*: it failed: rule stem asks for 6")
+
+    def test_a_log_that_was_cut_off(self):
+        """Of a program that died or still runs: whatever is made of its log says once that the last counts are missing."""
+        self.record("convclient", PROBLEM, log="whole.jsonl")
+        lines = (self.folder / "whole.jsonl").read_text().splitlines(keepends=True)
+        self.assertIn('"end"', lines[-1])
+        self.write("cut.jsonl", "".join(lines[:-1]))
+        self.write("pins.toml", "version = 1\n")
+        said = "convpin: cut.jsonl: the run did not end in an orderly way, or still goes on: the last counts are missing\n"
+        for arguments in (["freeze", "LOG"], ["diff", "whole.jsonl", "LOG"], ["check", "pins.toml", "--log", "LOG"], ["tune", "LOG", "--rounds", "3"]):
+            for log, times in (("cut.jsonl", 1), ("whole.jsonl", 0)):
+                done = self.convpin(*(log if word == "LOG" else word for word in arguments))
+                self.assertEqual((done.stderr.count(said), done.stderr.count("orderly")), (times, times), done.stderr)
 
     def test_where_nothing_ran_nothing_is_written(self):
         self.write("empty.jsonl", "")

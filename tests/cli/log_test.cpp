@@ -102,12 +102,24 @@ TEST(ReadLog, KeepsRunsInOneFileApart) {
   b.problem("x=[1,8,8,8] w=[8,8,1,1]");
   a.ran("eng1", 3);
   b.ran("eng2", 4);
+  a.end();
+  b.end();
   // As two processes write into it
   const Log log = read(a.text.substr(0, a.text.find('\n') + 1) + b.text + a.text.substr(a.text.find('\n') + 1));
   EXPECT_TRUE(log.warnings.empty()) << log.warnings[0];
   ASSERT_EQ(log.runs.size(), 2u);
   EXPECT_EQ(log.runs[0].problems.at(1).calls.at("eng1"), 3u);
   EXPECT_EQ(log.runs[1].problems.at(1).calls.at("eng2"), 4u);
+}
+
+TEST(ReadLog, SaysOnceThatRunsWereCutOff) {
+  WrittenLog a("a"), b("b"), c("c");
+  EXPECT_EQ(read(a.text).warnings,
+            std::vector<std::string>{"run.jsonl: the run did not end in an orderly way, or still goes on: the last counts are missing"});
+  c.end();
+  EXPECT_EQ(
+      read(a.text + b.text + c.text).warnings,
+      std::vector<std::string>{"run.jsonl: 2 of its 3 runs did not end in an orderly way, or still goes on: the last counts are missing"});
 }
 
 TEST(ReadLog, LabelsOfAProblemAreGatheredOnce) {
@@ -151,6 +163,7 @@ TEST(ReadLog, ToleratesCutLinesAndWhatItDoesNotKnow) {
   w.add(R"({"type":"count","problem_id":9,"ran":"eng1","calls":5})");
   w.add(R"({"type":"problem","problem_id":2,"problem":"forward x=[1"})");
   w.add(R"({"type":"count","problem_id":2,"ran":"eng1","calls":5})");
+  w.end();
   w.text += R"({"run_id":"r1","type":"cou)";
   const Log log = read(w.text);
   EXPECT_EQ(log.runs[0].problems.size(), 1u);
@@ -159,7 +172,7 @@ TEST(ReadLog, ToleratesCutLinesAndWhatItDoesNotKnow) {
   EXPECT_TRUE(log.warnings[0].starts_with("run.jsonl:5: this line is no record"));
   EXPECT_TRUE(log.warnings[1].starts_with("run.jsonl:6: this record's problem"));
   EXPECT_TRUE(log.warnings[2].starts_with("run.jsonl:7: this problem is not understood")) << log.warnings[2];
-  EXPECT_TRUE(log.warnings[3].starts_with("run.jsonl:9: the last line is cut off"));
+  EXPECT_TRUE(log.warnings[3].starts_with("run.jsonl:10: the last line is cut off"));
 }
 
 TEST(ReadLog, WrongTypesAreAsIfAbsent) {

@@ -3,7 +3,7 @@
 Would fail when: a rule is written for what was not measured, is over its bound or may not be taken; a tuned file is not in
 force when the program runs again; a tuning that was stopped begins anew, or loses what it had; a candidate's result is not
 compared with float64; energy is not measured where it is asked for, or a clock that changes goes unseen; an engine is compiled
-whose compilation nothing can repay, or is not where it may be taken.
+whose compilation nothing can repay, or is not where it may be taken; or a start that measured nothing doesn't say so, and why.
 """
 import re
 import signal
@@ -140,6 +140,7 @@ class Tune(command.Case):
         self.record("convclient", PROBLEM, STRIDED)
         done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, "--budget", "1 ms", status=1)
         self.assertIn("2 problems are not tuned yet", done.stderr)
+        self.assertRegex(done.stderr, r'not one problem could be measured in --budget 1 ms: --budget "6 s" may do for all 2, and without --budget there are 30 min')
         self.assertFalse((self.folder / "pins.toml").exists())
         self.record("convclient", PROBLEM, log="one.jsonl")
         self.assertEqual(self.convpin("tune", "one.jsonl", "-o", "pins.toml", *FEW).stderr.count(" s left]"), 1)
@@ -149,7 +150,10 @@ class Tune(command.Case):
         for line in first.splitlines():
             if line.startswith(("problem", "algo")):
                 self.assertIn(line, (self.folder / "pins.toml").read_text())
-        self.assertEqual(self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW).stderr.count(" s left]"), 0)
+        self.assertNotIn("measured anew", done.stderr)
+        done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW)
+        self.assertEqual(done.stderr.count(" s left]"), 0)
+        self.assertIn("nothing was measured anew: pins.toml.jsonl has 2 problems under these options", done.stderr)
         done = self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW, "--deterministic")  # another question
         self.assertEqual(done.stderr.count(" s left]"), 2)
 
@@ -216,7 +220,7 @@ class Tune(command.Case):
         self.assertIn("9.1.0", (self.folder / "new.toml").read_text())
         # What was not tuned stays as it was, to be gone on with.
         done = self.convpin("tune", "--refresh", "old.toml", "-o", "none.toml", "--budget", "1 ms", *FEW)
-        self.assertIn("1 problems are not tuned yet", done.stderr)
+        self.assertIn("1 problem is not tuned yet", done.stderr)
         self.assertEqual((self.folder / "none.toml").read_text().strip(), (head + "\n[[rule]]\n" + stale).strip())
         self.convpin("tune", "-o", "new.toml", status=2)
         self.convpin("tune", "--refresh", "run.jsonl", status=2)
@@ -239,6 +243,7 @@ class Tune(command.Case):
         self.record("convclient", "--api", "legacy", PROBLEM)
         self.assertIn("legacy", self.convpin("tune", "run.jsonl", "-o", "pins.toml", status=1).stderr)
         self.record("convclient", PROBLEM)
+        self.convpin("tune", "run.jsonl", "-o", "pins.toml", "--budget", "1 h", *FEW)  # as the help has it
         for wrong in (["--budget", "soon"], ["--allow", "everything"], ["--workspace-limit", "small"], ["--policy", "prettiest"]):
             self.convpin("tune", "run.jsonl", *wrong, status=2)
 

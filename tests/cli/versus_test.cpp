@@ -1,5 +1,5 @@
-// Fails when a verdict is not what the times and their spread say, a candidate that only one side runs is not told, or what was
-// refused in one turn counts as running.
+// Fails when a verdict is not what the times and their spread say, or what the exit status says; a candidate that only one side
+// runs is not told; what was refused in one turn counts as running; or that nothing ran at all is taken for an answer.
 #include "tools/convpin/versus.hpp"
 
 #include <gtest/gtest.h>
@@ -21,18 +21,34 @@ Json only_row(const Versus& v) {
   return rows.at(0);
 }
 
-TEST(Versus, VerdictsGoBeyondTheSpread) {
+TEST(Versus, VerdictsGoBeyondTheSpreadAndTheClock) {
   EXPECT_EQ(only_row(compare(steady(1), steady(1.0005)))["verdict"], "same");
   EXPECT_EQ(only_row(compare(steady(1), steady(0.9)))["verdict"], "faster");
-  Versus v = compare(steady(1), steady(1.04));
-  EXPECT_EQ(only_row(v)["verdict"], "slower");
-  EXPECT_FALSE(v.convicted) << "by less than 5 %";
-  v = compare(steady(1), steady(1.2));
+  // Beyond the spread, but by less than 5 %: a GPU's clock does as much. Either way round, and the exit status says the same.
+  EXPECT_EQ(only_row(compare(steady(1), steady(1.04)))["verdict"], "same");
+  EXPECT_EQ(only_row(compare(steady(1.04), steady(1)))["verdict"], "same");
+  EXPECT_FALSE(compare(steady(1), steady(1.04)).convicted);
+  EXPECT_EQ(only_row(compare(steady(1), steady(1.06)))["verdict"], "slower");
+  EXPECT_EQ(only_row(compare(steady(1.06), steady(1)))["verdict"], "faster");
+  EXPECT_TRUE(compare(steady(1), steady(1.06)).convicted);
+  EXPECT_FALSE(compare(steady(1.06), steady(1)).convicted);
+  EXPECT_EQ(bound_words(), "by more than 5 % and the spread");
+  Versus v = compare(steady(1), steady(1.2));
   EXPECT_TRUE(v.convicted);
   EXPECT_DOUBLE_EQ(only_row(v)["ratio"].get<double>(), 1.2);
   v = compare(steady(1), steady(1.2, 0.3));
   EXPECT_EQ(only_row(v)["verdict"], "same") << "its samples spread by more";
   EXPECT_FALSE(v.convicted);
+}
+
+TEST(Versus, WhereNothingRan) {
+  const Side refused = side({Json::array({row("eng1", Json(), 0, "unsupported")})}), died = side({Json::array()});
+  EXPECT_EQ(only_row(compare(refused, refused))["verdict"], "neither");
+  for (const Side& one : {refused, died}) {
+    EXPECT_FALSE(compare(one, one).any_ran);
+    EXPECT_TRUE(compare(one, steady(1)).any_ran);
+    EXPECT_TRUE(compare(steady(1), one).any_ran);
+  }
 }
 
 TEST(Versus, TurnsThatDisagreeAreSpread) {

@@ -280,10 +280,10 @@ TEST(Values, Bytes) {
 }
 
 TEST(Values, Seconds) {
-  const std::pair<const char*, double> good[] = {{"10 s", 10}, {"500 ms", 0.5}, {"2min", 120},
-                                                 {"1.5", 1.5}, {"0", 0},        {"0.25S", 0.25}};
+  const std::pair<const char*, double> good[] = {{"10 s", 10}, {"500 ms", 0.5}, {"2min", 120}, {"1.5", 1.5},
+                                                 {"0", 0},     {"0.25S", 0.25}, {"1 h", 3600}};
   for (const auto& [text, seconds] : good) EXPECT_EQ(parse_seconds(text).value, seconds) << text;
-  for (const char* text : {"", "-1", "-1 s", "s", "1 h", "1 s s", "inf", "nan", "1e400", "1e3"}) {
+  for (const char* text : {"", "-1", "-1 s", "s", "1 d", "1 s s", "inf", "nan", "1e400", "1e3"}) {
     EXPECT_FALSE(parse_seconds(text)) << text;
     EXPECT_TRUE(has(parse_seconds(text).error, "10 s")) << text;
   }

@@ -9,6 +9,7 @@
 #include "shim/hooks/reason.hpp"
 #include "tools/convclient/data.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 
 namespace convpin::cli {
 namespace {
@@ -148,7 +149,7 @@ void Bench::build(Runnable& r, std::optional<std::int64_t> workspace_limit) {
   if (r.plan.status) return refuse(CandidateStatus::Unsupported, r.plan.reason);
   c.workspace_bytes = r.plan.workspace_bytes;
   if (workspace_limit && *c.workspace_bytes > *workspace_limit)
-    return refuse(CandidateStatus::Skipped, "its workspace is over the limit of " + std::to_string(*workspace_limit) + " bytes");
+    return refuse(CandidateStatus::Skipped, "its workspace is over the limit of " + counted(*workspace_limit, "byte"));
   if (std::string wrong = grow_workspace(static_cast<std::size_t>(*c.workspace_bytes)); !wrong.empty())
     return refuse(CandidateStatus::NoMemory, wrong);
 

@@ -16,6 +16,7 @@
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/configuration.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/halving.hpp"
 #include "tools/convpin/library.hpp"
@@ -160,7 +161,7 @@ int bisect(const std::string& file, const std::string& output, bool json, const 
     last = status_under(config, program, library);
     if (last == 127 || last == 126) throw BadUse(quote(program[0]) + " can't be started, or ends with " + std::to_string(last) + " itself");
     const Verdict verdict = last == 0 ? Verdict::Good : last == kSkip ? Verdict::Skip : Verdict::Bad;
-    say("with " + std::to_string(rules.size()) + " of " + std::to_string(pins.size()) + " rules: " +
+    say("with " + std::to_string(rules.size()) + " of " + counted(pins.size(), "rule") + ": " +
         (verdict == Verdict::Good   ? "good"
          : verdict == Verdict::Skip ? "skipped"
                                     : "bad (exit status " + std::to_string(last) + ")"));
@@ -182,8 +183,8 @@ int bisect(const std::string& file, const std::string& output, bool json, const 
   for (const std::size_t rule : culprits.found)
     table.rows.push_back({pins.name(rule).label, pins.name(rule).problem, pins.name(rule).asks});
   print(json ? table.json().dump(2) + "\n" : table.text());
-  say(std::to_string(culprits.found.size()) + (culprits.found.size() == 1 ? " rule makes" : " rules together make") + " it fail; " +
-      std::to_string(culprits.tests + 2) + " runs" + (culprits.minimal ? "" : "; some were skipped, so that fewer rules might do"));
+  say(counted(culprits.found.size(), "rule makes", "rules together make") + " it fail; " + counted(culprits.tests + 2, "run") +
+      (culprits.minimal ? "" : "; some were skipped, so that fewer rules might do"));
   if (!output.empty()) {
     std::erase_if(all, [&](std::size_t rule) { return std::ranges::find(culprits.found, rule) != culprits.found.end(); });
     write_output(output, pins.text(all));

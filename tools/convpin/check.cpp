@@ -7,19 +7,14 @@
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
 #include "tools/convpin/configuration.hpp"
+#include "tools/convpin/counted.hpp"
+#include "tools/convpin/covers.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/pattern_words.hpp"
 #include "tools/convpin/table.hpp"
 #include "tools/convpin/usage.hpp"
 
 namespace convpin::cli {
-
-Settings load_files(const std::vector<std::string>& files) {
-  const std::string names = join(files, ":");
-  const auto environment = [&](const char* name) { return std::string_view(name) == "CONVPIN_CONFIG" ? names.c_str() : nullptr; };
-  return load_settings(environment, std::filesystem::current_path());
-}
-
 namespace {
 
 struct CheckOptions {
@@ -63,17 +58,23 @@ std::string staleness(const Rule& rule, const std::vector<Place>& places) {
   return why;
 }
 
-std::string what_for(const Rule& rule) {
-  std::string text = to_text(rule.problem);
-  if (!rule.problem.operation) text = name_of(rule.operation) + std::string(text.empty() ? "" : " ") + text;
-  const std::string place = place_words(rule.match);
-  return place.empty() ? text : text + " (" + place + ")";
+// On the legacy API an engine is nothing, and what the rule names behind it is tried; with nothing there it can't be met.
+bool only_for_graphs(const Rule& rule) {
+  return !rule.requests.empty() && std::ranges::all_of(rule.requests, [](const Request& r) { return r.engine.engine >= 0; });
+}
+
+// Why the rule is never come to, whatever the program; empty where it may be.
+std::string why_dead(const std::vector<Rule>& rules, std::size_t at) {
+  if (contradicts_itself(rules[at])) return "never matches: no convolution is all that its problem and its match ask for";
+  for (std::size_t i = 0; i < at; ++i)
+    if (covers(rules[i], rules[at])) return "never matches: " + rules[i].label() + " comes first, and matches all that it would";
+  return {};
 }
 
 Answer answer(const Settings& settings, const CheckOptions& options, const std::vector<Usage>& usages) {
   Answer a;
   const auto places = places_of(options, usages);
-  std::vector<int> problems(settings.rules.size());
+  std::vector<int> problems(settings.rules.size()), legacy(settings.rules.size());
   std::vector<std::uint64_t> calls(settings.rules.size());
   for (const Usage& usage : usages) {
     Place place = place_of(usage);
@@ -83,6 +84,7 @@ Answer answer(const Settings& settings, const CheckOptions& options, const std::
     if (rule) {
       const auto at = static_cast<std::size_t>(rule - settings.rules.data());
       ++problems[at];
+      legacy[at] += usage.api == "legacy" ? 1 : 0;
       calls[at] += usage.calls;
     }
     a.problems.rows.push_back({usage.text, usage.api, usage.calls, usage.ran.empty() ? Json() : Json(usage.ran.front().choice.ran),
@@ -91,16 +93,24 @@ Answer answer(const Settings& settings, const CheckOptions& options, const std::
   const bool against_log = !options.logs.empty();
   for (std::size_t i = 0; i < settings.rules.size(); ++i) {
     const Rule& rule = settings.rules[i];
-    const std::string why = staleness(rule, places);
-    std::string note = why.empty() ? "" : "stale: " + why;
-    if (why.empty() && against_log && problems[i] == 0) note = "matches nothing in the log";
+    const std::string why = staleness(rule, places), dead = why_dead(settings.rules, i);
+    std::vector<std::string> notes;
+    if (!why.empty()) notes.push_back("stale: " + why);
+    if (!dead.empty()) notes.push_back(dead);
+    if (notes.empty() && against_log && problems[i] == 0) notes.emplace_back("matches nothing in the log");
+    if (legacy[i] > 0 && only_for_graphs(rule))
+      notes.push_back(counted(legacy[i], "of its problems is", "of its problems are") +
+                      " of the legacy API, which takes algorithms and no engines: " +
+                      (rule.on_unsupported == OnUnsupported::Error ? (legacy[i] == 1 ? "it fails" : "they fail")
+                                                                   : "the framework's choice runs there"));
     if (!why.empty()) ++a.stale[file_of(rule)];
-    a.rules.rows.push_back({rule.label(), what_for(rule), request_text(rule), against_log ? Json(problems[i]) : Json(),
-                            against_log ? Json(calls[i]) : Json(), note.empty() ? Json() : Json(note)});
+    a.rules.rows.push_back({rule.label(), whole_for(rule.operation, rule.problem, rule.match), request_text(rule),
+                            against_log ? Json(problems[i]) : Json(), against_log ? Json(calls[i]) : Json(),
+                            notes.empty() ? Json() : Json(join(notes, "; "))});
   }
   for (const Denial& denial : settings.denials)
     a.rules.rows.push_back({denial.source,
-                            to_text(denial.problem),
+                            whole_for(denial.operation, denial.problem, denial.match),
                             "never " + denied_text(denial),
                             {},
                             {},
@@ -111,9 +121,10 @@ Answer answer(const Settings& settings, const CheckOptions& options, const std::
 int check(const CheckOptions& options) {
   if (!options.cudnn.empty() && version_from(options.cudnn) == 0)
     throw BadUse("--cudnn: " + quote(options.cudnn) + " is not a version; 9.19.0 is one");
-  const Settings settings = options.config.empty()
-                                ? load_settings([](const char* name) { return std::getenv(name); }, std::filesystem::current_path())
-                                : load_files(options.config);
+  const auto environment = [](const char* name) { return std::getenv(name); };
+  if (const char* files = environment("CONVPIN_CONFIG"); files && options.config.empty()) check_readable(files, "CONVPIN_CONFIG: ");
+  const Settings settings =
+      options.config.empty() ? load_settings(environment, std::filesystem::current_path()) : load_files(options.config);
   Log log;
   if (!options.logs.empty()) log = read_logs(options.logs);
   for (const std::string& warning : log.warnings) say(warning);
@@ -127,11 +138,12 @@ int check(const CheckOptions& options) {
   for (const std::string& error : settings.errors) say(error);
   const auto uncovered = std::ranges::count_if(a.problems.rows, [](const auto& row) { return row[4].is_null(); });
   if (settings.errors.empty() && uncovered > 0)
-    say(std::to_string(uncovered) + " of " + std::to_string(a.problems.rows.size()) + " problems are covered by no rule");
+    say(std::to_string(uncovered) + " of " + counted(a.problems.rows.size(), "problem") + (uncovered == 1 ? " is" : " are") +
+        " covered by no rule");
   for (const auto& [file, count] : a.stale)
-    say(file + ": " + std::to_string(count) + " of " + std::to_string(settings.rules.size()) +
-        " rules are stale and would not be applied; where they should be: " + mending_command(file) +
-        " (rules with * also need a log of convpin run --record, named before -o)");
+    say(file + ": " + std::to_string(count) + " of " + counted(settings.rules.size(), "rule") +
+        (count == 1 ? " is stale and would not be applied; where it" : " are stale and would not be applied; where they") +
+        " should be: " + mending_command(file) + " (rules with * also need a log of convpin run --record, named before -o)");
   return settings.errors.empty() && a.stale.empty() ? kYes : kNo;
 }
 

@@ -7,6 +7,7 @@
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 
 namespace convpin::cli {
@@ -19,23 +20,20 @@ std::string request_for(const Usage& usage, const Ran& ran) {
   return !name.empty() && parse_request(usage.problem.operation, name) ? name : std::string();
 }
 
-std::string count(std::uint64_t number, const char* what) { return std::to_string(number) + " " + what + (number == 1 ? "" : "s"); }
-
 std::vector<std::string> comments_for(const Usage& usage, const Ran& ran) {
-  std::string first = ran.calls > 0 ? count(ran.calls, "call") + " (" + usage.api + ")" : usage.api + " API";  // of a refreshed file
+  std::string first = ran.calls > 0 ? counted(ran.calls, "call") + " (" + usage.api + ")" : usage.api + " API";  // of a refreshed file
   if (!usage.labels.empty()) first += ": " + join(usage.labels, ", ");
   const LoggedCandidate* is = usage.chosen();
   if (is->time_ms) first += "; " + four_digits(*is->time_ms) + " ms";
-  if (is->workspace_bytes) first += "; workspace " + std::to_string(*is->workspace_bytes) + " bytes";
+  if (is->workspace_bytes) first += "; workspace " + counted(*is->workspace_bytes, "byte");
   std::vector<std::string> comments{first};
   if (!ran.choice.reason.empty()) comments.push_back(ran.choice.reason);
   if (ran.choice.kind == ChoiceKind::Set) comments.push_back("as asked for by " + ran.choice.rule + ": " + ran.choice.requested);
   if (usage.ran.size() > 1) {
     std::vector<std::string> others;
     for (const Ran& other : usage.ran)
-      if (&other != &ran) others.push_back(other.choice.ran + " (" + count(other.calls, "call") + ")");
-    if (others.size() > 4)
-      others = {others[0], others[1], others[2], std::to_string(others.size() - 3) + " others"};  // a benchmark's trials
+      if (&other != &ran) others.push_back(other.choice.ran + " (" + counted(other.calls, "call") + ")");
+    if (others.size() > 4) others = {others[0], others[1], others[2], counted(others.size() - 3, "other")};  // a benchmark's trials
     comments.push_back("also ran: " + join(others, ", "));
   }
   return comments;
@@ -113,7 +111,7 @@ std::string pin_file(const std::vector<FrozenRule>& rules, const std::vector<std
 }
 
 void say_written(std::size_t rules, const std::string& output) {
-  say(count(rules, "rule") + (output.empty() ? "" : " in " + output + "; convpin run --config " + output + " -- ... uses them"));
+  say(counted(rules, "rule") + (output.empty() ? "" : " in " + output + "; convpin run --config " + output + " -- ... uses them"));
 }
 
 Action declare_freeze(CLI::App& app, const Program&) {

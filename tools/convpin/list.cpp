@@ -4,6 +4,7 @@
 #include "shim/model/match.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/cudnn.hpp"
 #include "tools/convpin/engines.hpp"
 #include "tools/convpin/files.hpp"
@@ -123,7 +124,7 @@ int list(const ListOptions& options, const Letters& letters) {
       std::erase_if(engines.engines, [](const Candidate& c) { return c.status == CandidateStatus::Unsupported && c.algorithm < 0; });
     if (!engines.engines.empty()) text += table_of(engines, problem).text() + summary;
     if (!options.refused && refused > 0)
-      text += std::to_string(refused) + " engines don't support it; --refused gives the reason of each\n";
+      text += counted(refused, "engine doesn't", "engines don't") + " support it; --refused gives the reason of each\n";
     print(text + "\n");
   }
   if (options.json) print(all.dump(2) + "\n");

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "shim/model/text.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 
 namespace convpin::cli {
@@ -141,7 +143,8 @@ class Reader {
       text.remove_prefix(end == text.npos ? text.size() : end + 1);
     }
     if (warnings_ > kMostWarnings)
-      log_.warnings.push_back(name_ + ": " + std::to_string(warnings_ - kMostWarnings) + " more lines like these");
+      log_.warnings.push_back(name_ + ": " + counted(warnings_ - kMostWarnings, "more line", "more lines") + " like these");
+    warn_of_cut_off({log_.runs.begin() + static_cast<std::ptrdiff_t>(runs_before), log_.runs.end()});
     if (log_.runs.size() == runs_before)
       throw BadUse(name_ + (line_ == 0 ? " is empty" : ":1: this is no log of convpin's") +
                    ": a log begins with a header; convpin run --record FILE writes one");
@@ -150,6 +153,13 @@ class Reader {
  private:
   void warn(const std::string& what) {
     if (++warnings_ <= kMostWarnings) log_.warnings.push_back(place() + what);
+  }
+  // A run that died, or still goes on: one sentence for all of the file's.
+  void warn_of_cut_off(std::span<const Run> runs) {
+    const auto open = std::ranges::count(runs, false, &Run::ended);
+    if (open == 0) return;
+    const std::string which = runs.size() == 1 ? "the run" : std::to_string(open) + " of its " + counted(runs.size(), "run");
+    log_.warnings.push_back(name_ + ": " + which + " did not end in an orderly way, or still goes on: the last counts are missing");
   }
   std::string place() const { return name_ + ":" + std::to_string(line_) + ": "; }
 

@@ -28,7 +28,8 @@ constexpr Command kCommands[] = {
      "convpin replay --log run.jsonl --log pins.toml.jsonl\n"
      "convpin replay --log run.jsonl --cudnn /opt/cudnn-9.19 --cudnn /opt/cudnn-9.22\n"
      "convpin replay \"x=[32,64,56,56] w=[64,64,3,3] half nhwc pad=1\" --candidate eng38_k2=1 --repro python > repro.py",
-     "where no candidate of a problem ran; of two cuDNNs, where something speaks against the second", declare_replay},
+     "where no candidate of a problem ran; of two cuDNNs, where something speaks against the second, or nothing ran under either",
+     declare_replay},
     {"bisect", "finds the rules of a pin file that make a command fail",
      "convpin bisect --config pins.toml -o good.toml -- ./train_and_check.sh",
      "where no rule is to blame: the command fails without them, or doesn't fail with them", declare_bisect, true},
@@ -54,7 +55,7 @@ constexpr Command kCommands[] = {
      "convpin check pins.toml --device \"NVIDIA H200\" --cudnn 9.22.0",
      "where the configuration has an error, or rules that are stale", declare_check},
     {"diff",
-     "what differs between logs, or pin files: problems that appear, vanish, or changed what runs them",
+     "what differs between logs (problems that appear, vanish, or changed what runs them), or between pin files",
      "convpin diff before.jsonl after.jsonl\n"
      "convpin diff rank-*.jsonl",
      "where choices differ", declare_diff},

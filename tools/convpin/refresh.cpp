@@ -6,6 +6,7 @@
 
 #include "shim/model/text.hpp"
 #include "tools/convpin/configuration.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/pattern_words.hpp"
 
@@ -25,11 +26,6 @@ bool begins_table(std::string_view line) {
 std::size_t line_of(const Rule& rule) {
   const std::string place = rule.source.substr(file_of(rule).size() + 1);  // "12:1"
   return integer_from<std::size_t>(place.substr(0, place.find(':'))).value_or(0);
-}
-
-std::string with_operation(const ProblemPattern& pattern, Operation operation) {
-  const std::string text = to_text(pattern);
-  return pattern.operation ? text : name_of(operation) + std::string(text.empty() ? "" : " ") + text;
 }
 
 // A rule's text and that of a problem as a rule's, in the same words.
@@ -219,7 +215,7 @@ Refreshed refreshed(const PinText& file, const std::vector<FrozenRule>& new_rule
 }
 
 std::string summary_of(const Refreshed& is, const std::string& file) {
-  const auto rules = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " rule" : " rules"); };
+  const auto rules = [](std::size_t n) { return counted(n, "rule"); };
   return file + ": " + rules(is.kept) + " kept, " + rules(is.replaced) + " replaced, " +
          std::to_string(is.added) + " new" +
          (is.still_stale == 0

@@ -6,6 +6,7 @@
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/legacy_trial.hpp"
 #include "tools/convpin/letters.hpp"
@@ -143,10 +144,13 @@ std::vector<Json> row_of(const Problem& problem, const Replayed& replayed, bool 
 
 // A program for a bug report: of one problem with one engine, without running it.
 int print_repro(const ReplayOptions& options, const std::vector<NamedLog>& logs, const std::vector<Problem>& problems) {
-  if (options.all || options.legacy || options.energy || options.cold || options.json || !options.cudnn.empty())
-    throw BadUse("--repro: not with --all, --legacy, --energy, --cold-cache, --cudnn or --json, since nothing is run");
+  if (options.legacy)
+    throw BadUse("--repro: not with --legacy: the programs call the graph API, so name the engine that stands for the algorithm");
+  if (options.all || options.energy || options.cold || options.json || !options.cudnn.empty())
+    throw BadUse("--repro: not with --all, --energy, --cold-cache, --cudnn or --json, since nothing is run");
   if (problems.size() != 1) throw BadUse("--repro: one problem, not " + std::to_string(problems.size()));
-  std::vector<Wanted> wanted = ran_most(logs, problems[0]);
+  std::vector<Wanted> wanted;
+  if (options.candidates.empty()) wanted = ran_most(logs, problems[0]);
   for (const std::string& name : options.candidates) {
     const auto request = parse_request(problems[0].operation, name);
     if (!request) throw BadUse("--candidate: " + request.error);
@@ -174,11 +178,13 @@ int replay_versus(const ReplayOptions& options, const std::vector<Problem>& prob
   Side a{options.cudnn[0], {}}, b{options.cudnn[1], {}};
   take_turns(a, b, options.alternations, arguments);
   const Versus versus = compare(a, b);
-  say("A is " + a.where + ", B is " + b.where + "; medians over " + std::to_string(options.alternations) +
-      " turns of each, the ratio is B's time over A's; " +
-      (versus.convicted ? "B lacks something that A runs, or is slower by more than 5 % and the spread" : "nothing speaks against B"));
+  say("A is " + a.where + ", B is " + b.where + "; medians over " + counted(options.alternations, "turn") +
+      " of each, the ratio is B's time over A's; slower and faster are " + bound_words() + "; " +
+      (!versus.any_ran    ? "nothing ran on either side, so nothing is compared"
+       : versus.convicted ? "B lacks something that A runs, or is slower"
+                          : "nothing speaks against B"));
   print(options.json ? versus.table.json().dump(2) + "\n" : versus.table.text());
-  return versus.convicted ? kNo : kYes;
+  return versus.any_ran && !versus.convicted ? kYes : kNo;
 }
 
 // Before anything is measured: the legacy API's algorithms are timed with warm caches, and no more.
@@ -212,8 +218,7 @@ int replay(const ReplayOptions& options, const Letters& letters) {
     for (const Replayed& row : rows) table.rows.push_back(row_of(problem, row, options.energy));
   }
   say(gpu.name + ", cuDNN " + version_text(cudnn->library.version) + " (" + cudnn->path + "); medians of " +
-      std::to_string(options.rounds) + " interleaved samples, " + (options.cold ? "cold" : "warm") +
-      " caches; error against float64");
+      counted(options.rounds, "interleaved sample") + ", " + (options.cold ? "cold" : "warm") + " caches; error against float64");
   print(options.json ? table.json().dump(2) + "\n" : table.text());
   return all_ran ? kYes : kNo;
 }
@@ -246,11 +251,15 @@ Action declare_replay(CLI::App& app, const Program&) {
   const auto letters = declare_letters(app);
   app.add_option("--cudnn", options->cudnn,
                  "cuDNN's folder or file; without it: as the loader finds it. Given twice: the same under both, in turns; exit 1 "
-                 "where the second lacks what the first runs, or is slower by more than 5 % and the spread")
+                 "where the second lacks what the first runs, or is slower " +
+                     bound_words() + ", or nothing runs under either")
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_option("--alternations", options->alternations, "turns of each of two cuDNNs")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--repro", options->repro, "prints a stand-alone program for a bug report instead: of one problem with one engine")
+  app.add_option("--repro", options->repro,
+                 "prints a stand-alone program for a bug report instead, and runs nothing: of one problem with exactly one engine, the "
+                 "--candidate (with its knobs) or else what ran most in the --log. On the graph API: not with --legacy, nor for a log's "
+                 "algorithm of the legacy API. Not with --cudnn, which the program takes itself (Python: its argument; C++: as linked)")
       ->check(CLI::IsMember({"cpp", "python"}))
       ->type_name("LANGUAGE");
   app.add_flag("--json", options->json, "as JSON");

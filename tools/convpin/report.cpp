@@ -6,6 +6,7 @@
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 
 namespace convpin::cli {
@@ -58,7 +59,7 @@ void warn_of(const Run& run, const LoggedFailure& f, std::vector<std::string>& w
     if (f.status.starts_with(routine)) return;
   std::string what = f.call + (f.descriptor.empty() ? "" : " of " + f.descriptor) + (f.attribute.empty() ? "" : ", " + f.attribute);
   what += " failed with " + f.status + (f.reason.empty() ? "" : " (" + f.reason + ")");
-  if (f.times > 1) what += ", " + std::to_string(f.times) + " times";
+  if (f.times > 1) what += ", " + counted(f.times, "time");
   warnings.push_back(run.file + ": " + what + (f.problem.empty() ? "" : "; " + f.problem) + (f.replay.empty() ? "" : "; again: " + f.replay));
 }
 
@@ -82,8 +83,8 @@ void warn_of_disagreement(const Log& log, std::vector<std::string>& warnings) {
     }
   }
   if (disagreeing > 0)
-    warnings.push_back("the runs don't agree on what runs some of the problems (convpin diff shows which): " + std::to_string(disagreeing) +
-                       " changes");
+    warnings.push_back("the runs don't agree on what runs some of the problems (convpin diff shows which): " +
+                       counted(disagreeing, "change"));
 }
 
 }  // namespace
@@ -104,10 +105,6 @@ Report make_report(const Log& log) {
 
   r.warnings = log.warnings;
   if (r.usages.empty()) r.warnings.push_back("no convolution was reached");
-  for (const Run& run : log.runs)
-    if (!run.ended)
-      r.warnings.push_back("the run " + run.id + " of " + run.file +
-                           " did not end in an orderly way (or has not ended): its last counts are missing");
   for (const Run& run : log.runs)
     for (const LoggedFailure& failure : run.failures) warn_of(run, failure, r.warnings);
   for (const Usage& usage : r.usages) warn_of(usage, r.warnings);
@@ -165,6 +162,20 @@ Table report_table(const Report& r) {
   return table;
 }
 
+// Of a problem that was not profiled: what ran, and that nothing was timed beside it.
+std::string unprofiled_text(const Usage& u) {
+  std::vector<std::string> place;
+  if (!u.gpu.empty()) place.push_back(u.gpu);
+  if (!u.cudnn.empty()) place.push_back("cuDNN " + u.cudnn);
+  std::string text = "convpin: " + u.text + (place.empty() ? "" : "   (" + join(place, ", ") + ")") + "\n";
+  for (const Ran& ran : u.ran) {
+    const auto& bytes = ran.choice.plan.workspace_bytes;
+    text +=
+        "  " + ran.choice.ran + " ran in " + counted(ran.calls, "call") + (bytes ? ", workspace " + counted(*bytes, "byte") : "") + "\n";
+  }
+  return text + "  no candidate was tried or timed: the log has no profile\n";
+}
+
 std::string report_text(const Report& r) {
   std::string text;
   for (const std::string& warning : r.warnings) text += "warning: " + warning + "\n";
@@ -181,11 +192,10 @@ std::string report_text(const Report& r) {
     device.name = u.gpu;
     std::vector<Candidate> candidates(u.candidates.begin(), u.candidates.end());
     const LoggedCandidate* chosen = u.chosen();
-    if (candidates.empty() && chosen) candidates.push_back(*chosen);
     for (Candidate& c : candidates)
       c.running = chosen && c.engine == chosen->engine && c.algorithm == chosen->algorithm && c.math_type == chosen->math_type;
-    text += candidate_table(u.problem, candidates, device, u.cudnn);
-    text += "  " + std::to_string(u.calls) + " calls (" + u.api + ")" + (u.labels.empty() ? "" : ": " + join(u.labels, ", ")) +
+    text += candidates.empty() ? unprofiled_text(u) : candidate_table(u.problem, candidates, device, u.cudnn);
+    text += "  " + counted(u.calls, "call") + " (" + u.api + ")" + (u.labels.empty() ? "" : ": " + join(u.labels, ", ")) +
             (u.failed ? "; it failed: " + u.failed->reason : "") + "\n\n";
   }
   return text;

@@ -4,6 +4,7 @@
 
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/report.hpp"
 #include "tools/convpin/report_style.hpp"
 
@@ -123,7 +124,7 @@ std::string problem_section(const Usage& u, const Total& all, bool open) {
   const std::vector<const LoggedCandidate*> slow(first_slow.begin(), first_slow.end());
   able.erase(first_slow.begin(), first_slow.end());
 
-  std::vector<std::string> facts{std::to_string(u.calls) + " calls", u.api + " API"};
+  std::vector<std::string> facts{counted(u.calls, "call"), u.api + " API"};
   if (chosen) facts.push_back("ran " + u.ran.front().choice.ran);
   if (u.failed) facts.push_back("failed");
   if (chosen && chosen->time_ms && all.time_ms > 0)
@@ -173,7 +174,8 @@ std::string report_page(const Report& r) {
     for (const std::string& warning : r.warnings) html += element("li", escaped(warning));
     html += "</ul></section>\n";
   }
-  html += "<div class=tiles>" + tile(std::to_string(r.all.problems), "problems") + tile(std::to_string(r.all.calls), "calls");
+  html += "<div class=tiles>" + tile(std::to_string(r.all.problems), r.all.problems == 1 ? "problem" : "problems") +
+          tile(std::to_string(r.all.calls), r.all.calls == 1 ? "call" : "calls");
   if (r.all.time_ms > 0) {
     html += tile(milliseconds(r.all.time_ms), "calls × time of what ran");
     const double before = r.all.time_ms + r.all.gained_ms, percent = before > 0 ? 100 * std::abs(r.all.gained_ms) / before : 0;

@@ -12,6 +12,8 @@
 #include "config/settings.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/configuration.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/library.hpp"
 
@@ -83,11 +85,12 @@ void check_settings(const RunOptions& options) {
     if (!options.record.empty() && std::string_view(name) == "CONVPIN_LOG") return options.record.c_str();
     return without_record(name);
   };
-  const Settings settings = load_settings(environment, fs::current_path());
+  check_readable(config, "--config: ");
+  Settings settings = load_settings(environment, fs::current_path());
+  if (!options.config.empty()) name_no_variable(settings);
   if (!settings.errors.empty()) {
     for (const std::string& error : settings.errors) say(error);
-    throw BadUse("the program was not started, since its configuration has " +
-                 (settings.errors.size() == 1 ? std::string("an error") : std::to_string(settings.errors.size()) + " errors"));
+    throw BadUse("the program was not started, since its configuration has " + counted(settings.errors.size(), "error"));
   }
   if (settings.disable && (!options.record.empty() || !options.config.empty()))
     throw BadUse("CONVPIN_DISABLE=1 is set: nothing would be pinned or recorded");

@@ -1,6 +1,7 @@
 // tune: times what could run each problem of a log, and writes rules for what is best.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <limits>
 
@@ -8,6 +9,7 @@
 #include "shim/model/record.hpp"
 #include "shim/model/text.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/freeze.hpp"
 #include "tools/convpin/generalize.hpp"
@@ -147,6 +149,17 @@ Measured tune_one(const Usage& usage, Bench& bench, const TuneOptions& options, 
   return m;
 }
 
+// What would do where the budget was over before one problem was measured. A guess: what 68 problems took on an H200, 3 s each at
+// most; ten times what was too little.
+std::string too_short(const TuneOptions& options, double budget_s, std::size_t left) {
+  const EnergyPlan& plan = options.energy_plan;
+  const double each = 3 + (options.wants_energy() ? plan.seconds * plan.repeats * static_cast<double>(plan.most) : 0);
+  const double enough = std::ceil(std::max(each * static_cast<double>(left), 10 * budget_s));
+  return "not one problem could be measured in --budget " + options.budget + ": --budget \"" + std::to_string(static_cast<long>(enough)) +
+         " s\" may do for " + (left == 1 ? "it" : "all " + std::to_string(left)) + ", and without --budget there are " +
+         TuneOptions().budget;
+}
+
 int tune(const TuneOptions& options, const std::string& output) {
   if (options.logs.empty() && options.refresh.empty())
     throw BadUse("no log is given: convpin run --record writes one; or --refresh");
@@ -197,9 +210,12 @@ int tune(const TuneOptions& options, const std::string& output) {
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
   const auto stop = [&] { return interrupted || seconds() > *budget; };
   const Progress progress;
-  std::size_t left = 0, done = 0, disturbed = 0, at_limit = 0;
+  std::size_t known = 0, left = 0, done = 0, disturbed = 0, at_limit = 0;
   for (std::size_t i = 0; i < problems.size(); ++i) {
-    if (state.has(problems[i])) continue;
+    if (state.has(problems[i])) {
+      ++known;
+      continue;
+    }
     if (stop()) {
       ++left;
       continue;
@@ -230,12 +246,16 @@ int tune(const TuneOptions& options, const std::string& output) {
   progress.clear();
   state.end();
   if (disturbed > 0)
-    say(std::to_string(disturbed) + (disturbed == 1 ? " problem was" : " problems were") +
+    say(counted(disturbed, "problem was", "problems were") +
         " measured while the GPU throttled or its clock changed, twice each; their rules say so");
-  if (at_limit > 0) say("after " + std::to_string(at_limit) + " problems the GPU was at its power limit");
+  if (at_limit > 0) say("after " + counted(at_limit, "problem") + " the GPU was at its power limit");
   if (left > 0)
-    say(std::to_string(left) + " problems are not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
-        "); " + (own_log.empty() ? "with -o what is measured is kept, and gone on with" : "the same command goes on with them"));
+    say(counted(left, "problem is", "problems are") + " not tuned yet (" + (interrupted ? "interrupted" : "--budget " + options.budget) +
+        "); " + (own_log.empty() ? "with -o what is measured is kept, and gone on with" : "the same command goes on from here"));
+  if (left > 0 && done == 0 && !interrupted) say(too_short(options, *budget, left));
+  if (known > 0 && done == 0 && left == 0)
+    say("nothing was measured anew: " + own_log + " has " + counted(known, "problem") + " under these options; without that file " +
+        (known == 1 ? "it" : "they") + " would be");
   std::vector<std::string> left_out;
   std::vector<Usage> tuned = usages_of(state.log());
   sort_by_weight(tuned);
@@ -248,7 +268,7 @@ int tune(const TuneOptions& options, const std::string& output) {
   const auto general =
       options.generalize ? generalize(tuned, policy, tf32) : std::vector<FrozenRule>();
   if (options.generalize)
-    say(std::to_string(general.size()) + (general.size() == 1 ? " rule" : " rules") + " for other batch or image sizes" +
+    say(counted(general.size(), "rule") + " for other batch or image sizes" +
         (general.empty() ? ": no engine is within 3 % of the best over several" : ""));
   if (old) {
     const Refreshed file = refreshed(*old, rules, general, place, options.keep);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "shim/model/record.hpp"
+#include "tools/convpin/counted.hpp"
 
 namespace convpin::cli {
 namespace {
@@ -62,7 +63,7 @@ std::string cost_text(const Candidate& c, const TunePolicy& policy) {
   };
   if (policy.least_energy) return with_spread(*c.energy_mj, "mJ", c.energy_sd_mj);
   if (policy.kind == PolicyKind::Fastest) return with_spread(*c.time_ms, "ms", c.time_iqr_ms);
-  return std::to_string(c.workspace_bytes.value_or(0)) + " bytes of workspace";
+  return counted(c.workspace_bytes.value_or(0), "byte") + " of workspace";
 }
 
 std::string gain_text(const Candidate& c, const Candidate& own, const TunePolicy& policy) {
@@ -70,7 +71,7 @@ std::string gain_text(const Candidate& c, const Candidate& own, const TunePolicy
                      " less than the framework's own " + cost_text(own, policy) + " (" + to_tag(own.engine) + ")";
   if (compiled_at_run_time(c) && c.build_ms && c.time_ms && own.time_ms && *own.time_ms > *c.time_ms)
     text += "; compiled at run time in " + short_number("%.0f", compilation_ms(c, policy)) + " ms, repaid after " +
-            short_number("%.0f", compilation_ms(c, policy) / (*own.time_ms - *c.time_ms)) + " calls";
+            counted(std::llround(compilation_ms(c, policy) / (*own.time_ms - *c.time_ms)), "call");
   return text;
 }
 
@@ -107,8 +108,7 @@ std::string in_vain(const Candidate& unbuilt, std::optional<double> own_ms, cons
   if (!unpaid(unbuilt, own_ms, policy)) return {};
   if (!own_ms) return "not built: compiled at run time, and without a time of the framework's own choice nothing shows that this is repaid";
   return "not built: compiled at run time, in " + short_number("%.0f", compilation_ms(unbuilt, policy)) + " ms or so, which all of the " +
-         four_digits(*own_ms) + " ms that the framework's own choice takes would not repay in " + short_number("%.0f", policy.steps) +
-         " calls";
+         four_digits(*own_ms) + " ms that the framework's own choice takes would not repay in " + counted(std::llround(policy.steps), "call");
 }
 
 bool may_be_chosen(const Candidate& c, const Candidate* own, const TunePolicy& policy) {

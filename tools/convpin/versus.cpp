@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -11,13 +12,12 @@
 #include "shim/model/text.hpp"
 #include "tools/convpin/child.hpp"
 #include "tools/convpin/command.hpp"
+#include "tools/convpin/counted.hpp"
 #include "tools/convpin/files.hpp"
 #include "tools/convpin/timing.hpp"
 
 namespace convpin::cli {
 namespace {
-
-constexpr double kMuchSlower = 1.05;
 
 struct Key {
   std::string problem, candidate;
@@ -65,7 +65,7 @@ Found find(const Side& side, const Key& key) {
     }
   // What fails in one turn of several, or takes the process with it, is not what one would upgrade to.
   if (turns > 0 && turns < side.turns.size() && found.reason.is_null())
-    found.reason = "missing in " + std::to_string(side.turns.size() - turns) + " of " + std::to_string(side.turns.size()) + " turns";
+    found.reason = "missing in " + std::to_string(side.turns.size() - turns) + " of " + counted(side.turns.size(), "turn");
   if (!found.reason.is_null()) found.times.clear();
   return found;
 }
@@ -73,7 +73,7 @@ Found find(const Side& side, const Key& key) {
 std::string verdict_of(const Found& a, const Found& b) {
   if (!a.ran() || !b.ran()) return a.ran() ? "only A" : b.ran() ? "only B" : "neither";
   const double difference = b.median() - a.median();
-  if (std::abs(difference) <= std::max(a.spread(), b.spread())) return "same";
+  if (std::abs(difference) <= std::max({a.spread(), b.spread(), kDiffers * std::min(a.median(), b.median())})) return "same";
   return difference > 0 ? "slower" : "faster";
 }
 
@@ -105,6 +105,8 @@ Json turn(const Side& side, const std::vector<std::string>& arguments, std::set<
 
 }  // namespace
 
+std::string bound_words() { return "by more than " + std::to_string(std::lround(100 * kDiffers)) + " % and the spread"; }
+
 Versus compare(const Side& a, const Side& b) {
   Versus out;
   out.table.columns = {"problem", "candidate", "engine_a", "engine_b", "time_ms_a", "time_ms_b", "spread_ms_a", "spread_ms_b",
@@ -117,7 +119,8 @@ Versus compare(const Side& a, const Side& b) {
     const auto spread = [&](const Found& f) { return f.ran() ? Json(f.spread()) : Json(); };
     const auto error = [&](const Found& f) { return f.errors.empty() ? Json() : if_ran(f, std::ranges::max(f.errors)); };
     const double ratio = in_a.ran() && in_b.ran() && in_a.median() > 0 ? in_b.median() / in_a.median() : 0;
-    if (verdict == "only A" || (verdict == "slower" && ratio > kMuchSlower)) out.convicted = true;
+    out.any_ran = out.any_ran || in_a.ran() || in_b.ran();
+    out.convicted = out.convicted || verdict == "only A" || verdict == "slower";
     out.table.rows.push_back({key.problem, key.candidate, in_a.engine, in_b.engine, time(in_a), time(in_b), spread(in_a), spread(in_b),
                               ratio > 0 ? Json(ratio) : Json(), error(in_a), error(in_b), verdict, in_a.reason, in_b.reason});
   }

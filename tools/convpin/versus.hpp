@@ -15,12 +15,19 @@ struct Side {
   std::vector<Json> turns;
 };
 
+// The clock of one GPU moves by 1 or 2 % between turns whatever runs: what differs by no more than this is the same.
+inline constexpr double kDiffers = 0.05;
+// "by more than 5 % and the spread", as the verdicts have it.
+std::string bound_words();
+
 struct Versus {
   Table table;                                   // a row for each problem and candidate that either side knows
-  bool convicted = false;                        // B is slower beyond the spread by more than 5 %, or lacks what A runs
+  bool any_ran = false;                          // something, on one side at least
+  bool convicted = false;                        // a verdict is "slower" or "only A"
 };
 // Times are medians over a side's turns. The spread is the range of its turns' times, or their samples' interquartile range
-// where that is more; what differs by no more than the larger spread is the same.
+// where that is more. The verdict is "same" where the times differ by no more than the larger spread, or no more than kDiffers
+// of the lesser time; else B is "slower" or "faster".
 Versus compare(const Side& a, const Side& b);
 
 // Takes turns: A, B, A, B ... `arguments` are those of `convpin replay`, without --json and --cudnn. What a turn says on stderr
