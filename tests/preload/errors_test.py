@@ -138,17 +138,20 @@ class Errors(children.Case):
                 self.assertNotIn("never profiled", child.stderr)
 
     def test_a_forked_child_logs_its_own(self):
-        self.rule('"WINOGRAD"')
         run = "convlib.convlib_run(b'x')\n"
-        env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", CONVPIN_LOG="log-%p.jsonl")
-        child = children.execute(children.on_python(run + "if os.fork() == 0:\n    " + run + "else: os.wait()\n"), self.folder, env)
-        logs = [children.read_log(path) for path in self.folder.glob("log-*.jsonl")]
-        self.assertEqual(len(logs), 2, child.stderr)
-        for log in logs:
-            failed = [r for r in log if r["type"] == "choice"]
-            self.assertTrue(failed, log)
-            self.assertEqual({(r["choice"], r["ran"]) for r in failed}, {("unsupported", None)})
-            self.assertLessEqual({r["problem_id"] for r in failed}, {r["problem_id"] for r in log if r["type"] == "problem"})
+        for name, choice in (("rule", "unsupported"), ("denials", "left_alone")):
+            self.rule('"WINOGRAD"')
+            if name == "denials":
+                self.write("pins.toml", "version = 1\n" + "".join(f'[[deny]]\noperation = "forward"\nalgo = {n}\n' for n in range(8)))
+            env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", CONVPIN_LOG=name + "-%p.jsonl")
+            child = children.execute(children.on_python(run + "if os.fork() == 0:\n    " + run + "else: os.wait()\n"), self.folder, env)
+            logs = [children.read_log(path) for path in self.folder.glob(name + "-*.jsonl")]
+            self.assertEqual(len(logs), 2, child.stderr)
+            for log in logs:
+                failed = [r for r in log if r["type"] == "choice"]
+                self.assertTrue(failed, log)
+                self.assertEqual({(r["choice"], r["ran"]) for r in failed}, {(choice, None)})
+                self.assertLessEqual({r["problem_id"] for r in failed}, {r["problem_id"] for r in log if r["type"] == "problem"})
 
     def test_the_settings_default_and_the_rules_own_word(self):
         self.write("pins.toml", 'version = 1\n[defaults]\non_unsupported = "error"\n[[rule]]\nname = "stem"\nalgo = "WINOGRAD"\n')
