@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "shim/process/device.hpp"
+#include "shim/process/failures.hpp"
 
 namespace convpin {
 namespace {
@@ -55,11 +56,16 @@ void remember(ProblemState& state, const Choice& choice) {  // under its lock
   state.told.push_back(choice);
 }
 
+bool failed(ProblemState& state) {
+  std::lock_guard hold(state.lock);
+  return !state.told.empty() && state.told.back().ran.empty();
+}
+
 }  // namespace
 
-// Of the problems that ran, and of those that failed by a rule or by on_miss; where there is neither, of those that were met.
+// Of the problems that ran, and of those that failed by our doing; where there is neither, of those that were met.
 Totals totals() {
-  const auto counts = [](const ProblemState& p) { return p.calls > 0 || p.failure_said; };
+  const auto counts = [](ProblemState& p) { return p.calls > 0 || failed(p); };
   bool any_counts = false;
   each_problem([&](ProblemState& p) { any_counts = any_counts || counts(p); });
   Totals t;
@@ -71,7 +77,9 @@ Totals totals() {
     t.calls += calls;
     if (choice == ChoiceKind::Set) ++t.pinned_problems, t.pinned_calls += calls;
     if (choice == ChoiceKind::Unsupported || choice == ChoiceKind::Refused) ++t.unsupported_problems;
+    if (failed(p)) ++t.failed_problems;
   });
+  t.failed_calls = failed_calls();
   return t;
 }
 

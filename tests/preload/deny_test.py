@@ -35,6 +35,8 @@ class Deny(children.Case):
         choice, = child.of_type("choice")
         self.assertEqual([choice[key] for key in ("ran", "engine", "algorithm")], [None] * 3)
         self.assertRegex(choice["reason"], "(is|are) denied by ")
+        self.assertEqual((child.log[-1]["problems"], child.log[-1]["failed_problems"]), (1, 1))
+        self.assertRegex(child.stderr, "(?m)^convpin: 1 problem, 0 calls, .*, 1 failed$")
         return child
 
     def choice(self, child, *keys):

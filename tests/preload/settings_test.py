@@ -92,6 +92,7 @@ class Settings(children.Case):
                 self.assertRegex(child.stderr, "convclient: .*BAD_PARAM: convpin: CONV_FWD_ALGO: 'foo' is not")
                 self.assertIn("convpin: error: CONVPIN_STRICT is set", child.stderr)
                 log = children.read_log(self.folder / "log.jsonl")
+                self.assertEqual(log[-1]["failed_problems"], 1)
                 choice, = (record for record in log if record["type"] == "choice")
                 self.assertEqual([choice[key] for key in ("choice", "ran", "rule", "requested")], ["left_alone", None, None, None])
                 self.assertRegex(choice["reason"], "^the settings have an error, and CONVPIN_STRICT is set: CONV_FWD_ALGO: 'foo' is not")
