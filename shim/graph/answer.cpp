@@ -64,7 +64,7 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
   auto listed = answer->listed ? read_list(library, real) : std::vector<Listed>();
   const auto is_denied = [&](const Listed& entry) { return denied(state, entry.config) != nullptr; };
   answer->filtered = std::any_of(listed.begin(), listed.end(), is_denied);
-  if (answer->filtered) note_list(state, offers_of(state, listed));
+  if (!runtime().settings.denials.empty()) note_list(state, offers_of(state, listed));
   if (!real.empty() && (answer->filtered || asks(rule_of(state)))) {
     // The application's own graph descriptor may be gone by now; a configuration of the list holds the graph too.
     auto graph = std::make_shared<Descriptor>(graph_of_config(library, real.front().get()));

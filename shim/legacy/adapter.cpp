@@ -243,12 +243,13 @@ Candidate candidate_of(Operation operation, const Perf& result) {
 
 bool ok(const Perf& result) { return result.status == CUDNN_STATUS_SUCCESS; }
 
-// What is denied goes; what cuDNN offers is noted, of all that.
+// What is denied goes; of all of it is noted what cuDNN offers.
 void take_denied(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
+  if (runtime().settings.denials.empty()) return;
   std::vector<Offer> offers;
   for (const Perf& result : results)
     if (ok(result)) offers.push_back({algorithm_text(library, d.operation, result.algo), denied_algorithm(state, result.algo)});
-  if (std::ranges::any_of(offers, &Offer::denial)) note_list(state, offers);
+  note_list(state, offers);
   std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
 }
 

@@ -64,7 +64,7 @@ struct Choice {
   std::string ran;                               // what ran: an engine tag or a legacy algorithm, e.g. "1 IMPLICIT_PRECOMP_GEMM"
   std::string rule;                              // "CONV_FWD_ALGO", "pins.toml:12", or empty
   std::string requested;                         // Request::to_text(), or empty
-  std::string reason;                            // for Unsupported and Refused
+  std::string reason;                            // why it is not as asked; what denials took that came before what ran
 };
 
 }  // namespace convpin

@@ -21,6 +21,14 @@ void note_list(ProblemState& state, const std::vector<Offer>& list) {
     if (std::ranges::find(state.lists, offer.what, &Offer::what) == state.lists.end()) state.lists.push_back(offer);
 }
 
+std::string denied_before(ProblemState& state, const std::string& ran) {
+  std::lock_guard hold(state.lock);
+  const auto at = std::ranges::find(state.lists, ran, &Offer::what);
+  if (at == state.lists.end()) return {};
+  const std::string by = denials_text({state.lists.begin(), at});
+  return by.empty() ? "" : "before it in cuDNN's list: " + by;
+}
+
 void say_all_denied(ProblemState& state) noexcept {
   try {
     std::string by, unmet;

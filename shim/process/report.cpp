@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 
+#include "shim/process/denials.hpp"
 #include "shim/process/device.hpp"
 #include "shim/process/failures.hpp"
 
@@ -124,7 +125,10 @@ void log_counts() {
   });
 }
 
-void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
+void report_choice(ProblemState& state, const Choice& made, const Candidate& ran, const Library&) {
+  Choice choice = made;
+  if (choice.kind != ChoiceKind::Set)
+    if (const std::string by = denied_before(state, choice.ran); !by.empty()) choice.reason += (choice.reason.empty() ? "" : "; ") + by;
   const auto same_request = [&](const Choice& known) {  // that it failed is another thing to say
     return !known.ran.empty() && known.kind == choice.kind && known.rule == choice.rule && known.requested == choice.requested;
   };
@@ -138,13 +142,16 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
     const auto known = std::find_if(state.told.begin(), state.told.end(), [&](const Choice& told) {
       return same_request(told) && told.ran == choice.ran && told.reason == choice.reason;
     });
-    if (known != state.told.end()) {
+    const bool told_before = known != state.told.end();
+    if (told_before) {
+      const bool failed_since = state.told.back().ran.empty();  // then the log is to have the last word of it
       std::rotate(known, known + 1, state.told.end());
-      return;
+      if (!failed_since) return;
+    } else {
+      // The same engine with other knobs, or for another alignment: in the log only.
+      say_it = std::none_of(state.told.begin(), state.told.end(), same_request);
+      remember(state, choice);
     }
-    // The same engine with other knobs, or for another alignment: in the log only.
-    say_it = std::none_of(state.told.begin(), state.told.end(), same_request);
-    remember(state, choice);
   }
   announce(state);
   record(choice_record(state.id, state.problem, choice, ran));

@@ -142,6 +142,22 @@ TEST(ReadLog, WhatFailedIsNotWhatRan) {
   EXPECT_FALSE(usages[1].failed);
 }
 
+// An empty list is no failure where the program finds what runs in another, and a rule may be taken away again.
+TEST(ReadLog, WhatRunsAfterItFailedHasNotFailed) {
+  WrittenLog w;
+  w.problem(kText);
+  w.failed("all that cuDNN's list offers is denied");
+  w.ran("eng1", 3);
+  EXPECT_FALSE(usages_of(read(w.text)).at(0).failed);
+  w.failed("arch mismatch");
+  ASSERT_TRUE(usages_of(read(w.text)).at(0).failed);
+  w.ran("eng1", 4);
+  const auto usage = usages_of(read(w.text)).at(0);
+  EXPECT_FALSE(usage.failed);
+  ASSERT_EQ(usage.ran.size(), 1u);
+  EXPECT_EQ(usage.calls, 4u);
+}
+
 TEST(ReadLog, ToleratesCutLinesAndWhatItDoesNotKnow) {
   WrittenLog w;
   w.problem(kText);

@@ -2,7 +2,7 @@
 
 Would fail when: a denied engine or algorithm is in a list that the program is given, in the profile, behind a pin, in a plan
 that the program builds or restores by itself; more is denied than was meant (another operation, type, version, other
-knobs); a program that is left with nothing isn't told why and by which denials, or its log has no choice that tells it.
+knobs); the log does not say that a denial is why the framework chose otherwise, or says it where none is; a program that is left with nothing isn't told why and by which denials, or its log has no choice that tells it.
 """
 import json
 import re
@@ -61,6 +61,29 @@ class Deny(children.Case):
             with self.subTest(tag):
                 child = self.run_with(deny(f'tag = "{tag}"'))
                 self.assertEqual(child.fields()["ran"] == own, not denied)
+
+    def test_the_log_says_what_it_changed(self):
+        before = "before it in cuDNN's list: "
+        for options in ((), ("--own-config",), ("--from-json",)):
+            with self.subTest(options):
+                child = self.run_with(deny("engine = 70", reason='"wrong"'), *options)
+                what, reason = self.choice(child, "choice", "reason")
+                self.assertEqual(what, "left_alone")
+                self.assertRegex(reason, rf"^{before}eng70_k2=\d+_k18=\d+ is denied by pins.toml:2:1 \(wrong\)$")
+                self.assertEqual(child.warnings(), [])
+        both = self.run_with(deny(f'algo = "{FAMILY}"') + deny("tag = 'eng28'"))
+        self.assertEqual(both.executed(), ["eng0"])
+        self.assertRegex(self.choice(both, "reason")[0], rf"^{before}eng70_\S+ and \d+ more are denied by pins.toml:2:1; eng28_\S+ is denied by pins.toml:5:1$")
+        legacy = self.run_with(deny("algo = 1"), "--api", "legacy")
+        self.assertEqual(self.choice(legacy, "choice", "reason"), ("left_alone", f"{before}1 IMPLICIT_PRECOMP_GEMM is denied by pins.toml:2:1"))
+        # beside what a rule asks for and can't have
+        child = self.run_with(deny("engine = 70") + '[[rule]]\nalgo = "WINOGRAD"\n')
+        self.assert_not_set(child, "unsupported", rf"^(requested .*: )?.*eng12: not supported: arch mismatch; {before}eng70_\S+ is denied")
+        # what was not the framework's choice changes nothing, and a pin is what was asked for
+        for more, options in ((deny("tag = 'eng28'"), ()), (deny("engine = 70", "wgrad"), ()), (deny("algo = 0"), ("--api", "legacy"))):
+            with self.subTest(more, options=options):
+                self.assertEqual(self.choice(self.run_with(more, *options, same=True), "choice", "reason"), ("left_alone", None))
+        self.assertEqual(self.choice(self.run_with(deny("engine = 70") + '[[rule]]\nalgo = "GEMM"\n'), "choice", "reason"), ("set", None))
 
     def test_only_what_is_meant(self):
         for more in ({"cudnn": '"<9.1"'}, {"match": '{ dtype = "half" }'}, {"match": "{ dims = 3 }"}, {"match": '{ device = "*H200*" }'},

@@ -236,7 +236,11 @@ class Reader {
   static void read_of_problem(const std::string& type, const Json& r, LoggedProblem& p) {
     add_labels(r, p);
     if (type == "count") p.calls[get<std::string>(r, "ran")] = get<std::uint64_t>(r, "calls");
-    if (type == "choice") put(p.choices, choice_from(r, p.problem.operation), [](const LoggedChoice& c) { return c.ran; });
+    if (type == "choice") {
+      LoggedChoice choice = choice_from(r, p.problem.operation);
+      std::erase_if(p.choices, [&](const LoggedChoice& before) { return before.ran == choice.ran; });
+      p.choices.push_back(std::move(choice));
+    }
     if (type != "candidate") return;
     LoggedCandidate candidate;
     candidate.operation = p.problem.operation;

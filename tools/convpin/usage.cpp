@@ -17,11 +17,9 @@ Ran& ran_of(Usage& usage, const std::string& what) {
 }
 
 void add(const LoggedProblem& p, Usage& usage) {
+  if (!p.choices.empty() && p.choices.back().ran.empty()) usage.failed = p.choices.back();
   for (const LoggedChoice& choice : p.choices) {
-    if (choice.ran.empty()) {
-      usage.failed = choice;
-      continue;
-    }
+    if (choice.ran.empty()) continue;
     Ran& ran = ran_of(usage, choice.ran);
     ran.choice = choice;
     ++ran.runs;
