@@ -55,8 +55,11 @@ enum class ChoiceKind : std::uint8_t {
   Set,             // the request runs
   Unsupported,     // the request can't run this problem
   Refused,         // the framework dropped what was offered (its own filter, or memory)
+  Tuned,           // in tune's log: found to be the best, the framework's own choice or not
 };
-const char* name_of(ChoiceKind);                 // "left_alone", "set", "unsupported", "refused"
+const char* name_of(ChoiceKind);                 // "left_alone", "set", "unsupported", "refused", "tuned"
+// Whether what ran is the framework's own choice: all but Set and Tuned.
+bool by_framework(ChoiceKind);
 
 struct Choice {
   ChoiceKind kind = ChoiceKind::LeftAlone;

@@ -80,7 +80,7 @@ std::string candidate_table(const Problem&, std::vector<Candidate>, const Device
 // One line instead of the table, for the fourth problem and later. Ends in '\n' as the table does.
 std::string candidate_summary(const Problem&, const std::vector<Candidate>&, const std::string& label = {});
 // "convpin: requested forward algorithm 1 (IMPLICIT_PRECOMP_GEMM) is set", or why it is not and what runs
-// instead; empty for LeftAlone. Without a newline, as end_line.
+// instead; empty for LeftAlone and Tuned. Without a newline, as end_line.
 std::string choice_line(const Problem&, const Choice&, const std::string& label = {});
 std::string end_line(const Totals&);             // problems, calls, pinned, unsupported, failed if any; "0 convolutions reached"
 

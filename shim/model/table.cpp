@@ -255,6 +255,7 @@ std::string choice_line(const Problem& problem, const Choice& choice, const std:
       choice.reason.empty() ? "no reason was given" : one_line(choice.reason, kLongestReason);
   switch (choice.kind) {
     case ChoiceKind::LeftAlone:
+    case ChoiceKind::Tuned:
       return {};
     case ChoiceKind::Set:
       return "convpin: " + what + " is set";

@@ -91,7 +91,7 @@ void read_candidate(const Json& r, LoggedCandidate& c) {
 LoggedChoice choice_from(const Json& r, Operation operation) {
   using K = ChoiceKind;
   LoggedChoice choice;
-  choice.kind = word_from(get<std::string>(r, "choice"), {K::LeftAlone, K::Set, K::Unsupported, K::Refused}, K::LeftAlone);
+  choice.kind = word_from(get<std::string>(r, "choice"), {K::LeftAlone, K::Set, K::Unsupported, K::Refused, K::Tuned}, K::LeftAlone);
   choice.api = get<std::string>(r, "api");
   choice.ran = get<std::string>(r, "ran");
   choice.rule = get<std::string>(r, "rule");
