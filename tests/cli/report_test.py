@@ -146,6 +146,16 @@ class Report(command.Case):
         self.assertEqual(len(self.json("report", "run.jsonl")), len(rows))
         self.convpin("report", "run.jsonl", "--csv", "--text", status=2)
 
+    def test_what_the_framework_chose_without_a_profile(self):
+        for algo, chosen, engine in (("", "1", "eng70"), ("WINOGRAD", "1", "eng70"), ("DIRECT", "0", "eng0"), ("-1", "1", "eng70")):
+            with self.subTest(algo):
+                self.record("convclient", PROBLEM, CONVPIN_PROFILE="off", **({"CONV_FWD_ALGO": algo} if algo else {}))
+                row, = csv.DictReader(io.StringIO(self.convpin("report", "run.jsonl", "--csv").stdout))
+                self.assertEqual((row["chosen"], row["framework_choice"], row["engine"].split("_")[0]), ("1", chosen, engine))
+                self.assertIs(self.json("report", "run.jsonl")[0]["framework_choice"], chosen == "1")
+                self.assertEqual("framework’s choice</span>" in self.page(), chosen == "1")
+                self.assertEqual("the framework's choice" in self.convpin("report", "run.jsonl", "--text").stdout.split("algo  ")[1], chosen == "1")
+
     def test_text(self):
         self.profiled(PROBLEM, CONVPIN_PROFILE="engines")
         text = self.convpin("report", "run.jsonl", "--text").stdout

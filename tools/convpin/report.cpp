@@ -157,7 +157,7 @@ Table report_table(const Report& r) {
                             names(c.numerical_notes, cudnn_numerical_note),
                             names(c.behavior_notes, cudnn_behavior_note),
                             &c == chosen,
-                            c.framework_choice});
+                            u.is_framework_choice(c)});
     };
     if (u.failed) add(u.failed->plan, "failed", u.failed->reason);
     for (const LoggedCandidate* c : rows) add(*c, name_of(c->status), c->reason);
@@ -181,7 +181,10 @@ std::string report_text(const Report& r) {
     device.name = u.gpu;
     std::vector<Candidate> candidates(u.candidates.begin(), u.candidates.end());
     const LoggedCandidate* chosen = u.chosen();
-    if (candidates.empty() && chosen) candidates.push_back(*chosen);
+    if (candidates.empty() && chosen) {
+      candidates.push_back(*chosen);
+      candidates.back().framework_choice = u.is_framework_choice(*chosen);
+    }
     for (Candidate& c : candidates)
       c.running = chosen && c.engine == chosen->engine && c.algorithm == chosen->algorithm && c.math_type == chosen->math_type;
     text += candidate_table(u.problem, candidates, device, u.cudnn);

@@ -54,7 +54,8 @@ const LoggedCandidate* Usage::chosen() const {
 
 const LoggedCandidate* Usage::framework_choice() const {
   const auto at = std::ranges::find_if(candidates, &LoggedCandidate::framework_choice);
-  return at == candidates.end() ? nullptr : &*at;
+  if (at != candidates.end()) return &*at;
+  return !ran.empty() && by_framework(ran.front().choice.kind) ? chosen() : nullptr;
 }
 
 std::optional<double> Usage::gained_ms() const {

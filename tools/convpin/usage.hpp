@@ -31,7 +31,9 @@ struct Usage {
 
   // The candidate that ran most, with its times where it was profiled; null where nothing is known.
   const LoggedCandidate* chosen() const;
+  // By the profile; without one what ran most, where that was the framework's own choice.
   const LoggedCandidate* framework_choice() const;
+  bool is_framework_choice(const LoggedCandidate& c) const { return c.framework_choice || &c == framework_choice(); }
   // Null where it was not profiled.
   const LoggedCandidate* find(const std::string& identity) const;
   // What it gained over the framework's choice in the calls that it ran, where both were timed.
