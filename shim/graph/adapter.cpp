@@ -90,10 +90,21 @@ cudnnStatus_t give_config(const Library& library, cudnnBackendDescriptor_t d, cu
   return status;
 }
 
+// The problem's state, for what is said of it; null: it is not known.
+ProblemState* state_of(const Library& library, const GraphPointer& graph) noexcept {
+  try {
+    return graph ? meet(graph->problem, Api::Graph, library) : nullptr;
+  } catch (...) {
+    in_trouble("noting a convolution");
+    return nullptr;
+  }
+}
+
 cudnnStatus_t finalize_node(const Library& library, cudnnBackendDescriptor_t d, Node& node, bool& finalized) {
   if (node.plan) {
     if (!node.plan->graph && node.plan->json.empty()) return library.cudnnBackendFinalize(d);
-    if (runtime().fail) return fail_for_settings(library);
+    if (runtime().fail)
+      return fail_for_settings(library, state_of(library, node.plan->graph ? node.plan->graph : describe_json(library, node.plan->json)));
     return finalize_plan(library, d, *node.plan, finalized);
   }
   const cudnnStatus_t status = library.cudnnBackendFinalize(d);
@@ -156,7 +167,7 @@ cudnnStatus_t get_attribute(const Library& library, cudnnBackendDescriptor_t d, 
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     auto* heuristics = find_as<HeuristicsNode>(d);
     if (heuristics && heuristics->graph) {
-      if (runtime().fail) return fail_for_settings(library);
+      if (runtime().fail) return fail_for_settings(library, state_of(library, heuristics->graph));
       try {
         return answer_query(library, d, *heuristics, requested, count, static_cast<cudnnBackendDescriptor_t*>(values));
       } catch (...) {

@@ -4,6 +4,7 @@
 
 #include "shim/graph/decide.hpp"
 #include "shim/hooks/reason.hpp"
+#include "shim/process/denials.hpp"
 #include "shim/process/rules.hpp"
 
 namespace convpin::graph {
@@ -44,6 +45,12 @@ void add_pins(const Library& library, HeuristicsNode& node, Answer& answer, cudn
   state.unsupported_reason = decision.configs.empty() ? decision.reason : std::string();
 }
 
+std::vector<Offer> offers_of(const ProblemState& state, const std::vector<Listed>& list) {
+  std::vector<Offer> offers;
+  for (const Listed& entry : list) offers.push_back({to_tag(entry.config), denied(state, entry.config)});
+  return offers;
+}
+
 AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristics, HeuristicsNode& node) {
   auto answer = std::make_shared<Answer>();
   answer->graph = node.graph;
@@ -57,6 +64,7 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
   auto listed = answer->listed ? read_list(library, real) : std::vector<Listed>();
   const auto is_denied = [&](const Listed& entry) { return denied(state, entry.config) != nullptr; };
   answer->filtered = std::any_of(listed.begin(), listed.end(), is_denied);
+  if (!runtime().settings.denials.empty()) note_list(state, offers_of(state, listed));
   if (!real.empty() && (answer->filtered || asks(rule_of(state)))) {
     // The application's own graph descriptor may be gone by now; a configuration of the list holds the graph too.
     auto graph = std::make_shared<Descriptor>(graph_of_config(library, real.front().get()));
@@ -65,7 +73,7 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
       node.pinned_graph = graph;
     }
   }
-  if (answer->strict) return answer;
+  if (answer->strict || !answer->failure.empty()) return answer;
   std::erase_if(listed, is_denied);
   for (const auto& entry : listed) answer->slots.push_back({entry.config, Answer::Role::Real});
   if (answer->filtered && answer->slots.empty()) say_all_denied(state);

@@ -6,6 +6,7 @@
 #include "shim/graph/profile.hpp"
 #include "shim/model/policy.hpp"
 #include "shim/process/decided.hpp"
+#include "shim/process/denials.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/measure.hpp"
 
@@ -21,14 +22,15 @@ std::string lacks(const Rule& rule, Operation operation, const EngineConfig& con
   return unmet(candidate, rule.require);
 }
 
-// What is denied, or against the rule's requirements, goes; `reason` says why the last of them went.
-void keep_allowed(const Library& library, const ProblemState& state, const Rule& rule, cudnnBackendDescriptor_t graph,
-                  const Target& target, std::vector<EngineConfig>& configs, std::string& reason) {
+std::string joined(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + "; " + b; }
+
+// What is denied, or against the rule's requirements, goes. Returns by which denials, and why the last of the others went.
+std::string keep_allowed(const Library& library, const ProblemState& state, const Rule& rule, cudnnBackendDescriptor_t graph,
+                         const Target& target, std::vector<EngineConfig>& configs) {
+  std::vector<Offer> offers;
+  std::string reason;
   std::erase_if(configs, [&](const EngineConfig& config) {
-    if (const Denial* denial = denied(state, config)) {
-      reason = to_tag(config) + " is " + denial_text(*denial);
-      return true;
-    }
+    if (offers.emplace_back(to_tag(config), denied(state, config)).denial) return true;
     if (rule.require.empty()) return false;
     const Descriptor descriptor(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (fill_config(library, descriptor.get(), graph, config, target)) return false;  // it fails by itself
@@ -36,6 +38,7 @@ void keep_allowed(const Library& library, const ProblemState& state, const Rule&
     if (!against.empty()) reason = to_tag(config) + ": " + against;
     return !against.empty();
   });
+  return joined(denials_text(offers), reason);
 }
 
 Decision by_name(const Library& library, ProblemState& state, const Rule& rule, const ConvolutionGraph& graph,
@@ -44,14 +47,14 @@ Decision by_name(const Library& library, ProblemState& state, const Rule& rule, 
   for (const Request& request : rule.requests) {
     if (request.kind == Request::Kind::FrameworkChoice) break;
     auto wanted = wanted_configs(request, graph.problem, library.version, heuristics);
-    std::string reason = wanted.empty() ? means_nothing(graph.problem) : "";
-    keep_allowed(library, state, rule, descriptor, target, wanted, reason);
+    const std::string reason =
+        wanted.empty() ? means_nothing(graph.problem) : keep_allowed(library, state, rule, descriptor, target, wanted);
     // Of a pin that must run, a program that finds nothing behind it is told the reason.
     const Compiled compiled = rule.on_unsupported == OnUnsupported::Error ? Compiled::Tried : Compiled::Untried;
     Pins pins = possible_pins(library, descriptor, target, wanted, workspace_limit_of(&rule), compiled);
     for (EngineConfig& config : pins.configs)
       if (std::find(out.configs.begin(), out.configs.end(), config) == out.configs.end()) out.configs.push_back(std::move(config));
-    if (pins.configs.empty()) out.reason += (out.reason.empty() ? "" : "; ") + (pins.reason.empty() ? reason : pins.reason);
+    if (pins.configs.empty()) out.reason = joined(out.reason, joined(reason, pins.reason));
   }
   const bool leave = out.configs.empty() && rule.leaves_at_last();
   if (!out.configs.empty() || leave) out.reason.clear();

@@ -5,6 +5,7 @@
 #include "shim/graph/decide.hpp"
 #include "shim/graph/ways.hpp"
 #include "shim/hooks/reason.hpp"
+#include "shim/process/denials.hpp"
 #include "shim/process/rules.hpp"
 
 namespace convpin::graph {
@@ -69,7 +70,9 @@ cudnnStatus_t finalize_plan(const Library& library, cudnnBackendDescriptor_t des
     Answer::Slot& slot = answer->slots[plan.slot];
     if (slot.role == Answer::Role::Pin && limit >= 0 && plan.own().workspace_bytes > limit) {
       slot.failed = true;
-      set_last_error("convpin: the plan's workspace is over the limit");
+      slot.refused = "it needs a workspace of " + std::to_string(plan.own().workspace_bytes) + " bytes, more than the limit of " +
+                     std::to_string(limit);
+      set_last_error("convpin: not built: " + slot.refused);
       return library.not_supported();
     }
     slot.built = true;
@@ -99,10 +102,7 @@ namespace {
 
 bool dropped(const Answer::Slot& slot) { return slot.given && !slot.alive && !slot.built; }
 
-std::string failure_of(const Answer::Slot& pin) {
-  if (!pin.refused.empty()) return ": " + pin.refused;
-  return pin.built ? " was built, but failed to run" : " needs more workspace than the limit";
-}
+std::string failure_of(const Answer::Slot& pin) { return pin.refused.empty() ? " was built, but failed to run" : ": " + pin.refused; }
 
 // Why none of the pins runs.
 std::string fate_of(const Answer& answer) {  // under its lock

@@ -107,7 +107,7 @@ struct Answer {
     bool built = false;        // a plan was built from it
     bool ran = false;
     bool failed = false;       // its plan or its execution failed
-    std::string refused = {};  // why cuDNN built no plan of this pin
+    std::string refused = {};  // why there is no plan of this pin: cuDNN's words, or the limit on workspaces
     bool dropped = false;      // its plan was destroyed before it ran
   };
   std::mutex lock;

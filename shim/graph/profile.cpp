@@ -9,6 +9,7 @@
 #include "shim/graph/parts.hpp"
 #include "shim/graph/rows.hpp"
 #include "shim/hooks/reason.hpp"
+#include "shim/process/denials.hpp"
 #include "shim/process/report.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/buffer.hpp"

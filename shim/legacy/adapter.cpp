@@ -10,6 +10,7 @@
 #include "shim/legacy/describe.hpp"
 #include "shim/legacy/pin.hpp"
 #include "shim/legacy/profile.hpp"
+#include "shim/process/denials.hpp"
 #include "shim/process/report.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/buffer.hpp"
@@ -212,7 +213,7 @@ cudnnStatus_t run_noted(const Execution& e, Describe&& describe_it) noexcept {
     Problem problem;
     if (!known_algorithm(e.algorithm) || !describe_it(problem)) return as_asked();
     ProblemState& state = *state_of(e.library, problem);
-    if (runtime().fail) return fail_for_settings(e.library);
+    if (runtime().fail) return fail_for_settings(e.library, &state);
     if (fails(e.library, e.descriptors, state, e.algorithm)) return e.library.not_supported();
     int ran = e.algorithm;
     status = run_chosen(e, state, ran);
@@ -242,13 +243,23 @@ Candidate candidate_of(Operation operation, const Perf& result) {
 
 bool ok(const Perf& result) { return result.status == CUDNN_STATUS_SUCCESS; }
 
+// What is denied goes; of all of it is noted what cuDNN offers.
+void take_denied(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
+  if (runtime().settings.denials.empty()) return;
+  std::vector<Offer> offers;
+  for (const Perf& result : results)
+    if (ok(result)) offers.push_back({algorithm_text(library, d.operation, result.algo), denied_algorithm(state, result.algo)});
+  note_list(state, offers);
+  std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
+}
+
 // The pinned algorithm's own entries first, in the real list's order; behind them the rest, which a program turns to
 // where the pin's workspace does not fit. What is denied is not in it.
 void pins_first(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
   const bool any = std::any_of(results.begin(), results.end(), ok);
-  std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
-  if (any && std::none_of(results.begin(), results.end(), ok)) say_all_denied(state);
+  take_denied(library, d, state, results);
   const auto pin = pin_for(library, d, state);
+  if (any && std::none_of(results.begin(), results.end(), ok)) say_all_denied(state);
   state.offered = -1;
   if (!pin) return;  // it has said why
   const std::int64_t limit = workspace_limit_of(rule_of(state));
@@ -297,7 +308,7 @@ std::optional<cudnnStatus_t> query(const Library& library, const Descriptors& d,
     Problem problem;
     if (!describe(library, d, problem)) return std::nullopt;
     ProblemState& state = *state_of(library, problem);
-    if (runtime().fail) return fail_for_settings(library);
+    if (runtime().fail) return fail_for_settings(library, &state);
     std::vector<Perf> all(static_cast<std::size_t>(std::max(requested, kMostResults)));
     int count = 0;
     const cudnnStatus_t status = q.real(static_cast<int>(all.size()), &count, all.data());
@@ -327,7 +338,7 @@ cudnnStatus_t workspace_size(const Library& library, const Descriptors& d, int a
     Problem problem;
     if (!describe(library, d, problem)) return status;
     ProblemState& state = *state_of(library, problem);
-    if (runtime().fail) return fail_for_settings(library);
+    if (runtime().fail) return fail_for_settings(library, &state);
     if (const auto pin = pin_for(library, d, state)) *bytes = std::max(*bytes, static_cast<std::size_t>(pin->workspace_bytes));
   } catch (...) {
     in_trouble("answering a workspace query");

@@ -6,6 +6,7 @@
 #include "shim/hooks/reason.hpp"
 #include "shim/legacy/profile.hpp"
 #include "shim/model/policy.hpp"
+#include "shim/process/denials.hpp"
 #include "shim/process/rules.hpp"
 
 namespace convpin::legacy {
@@ -124,6 +125,7 @@ std::optional<Pin> pin_for(const Library& library, const Descriptors& d, Problem
   }
   std::string reasons;
   const auto algorithms_to_try = wanted(library, d, state, *rule, reasons);
+  const bool several = algorithms_to_try && algorithms_to_try->size() > 1;
   for (const int algorithm : algorithms_to_try.value_or(std::vector<int>())) {
     std::int64_t bytes = 0;
     const std::string reason = refusal(library, d, state, *rule, algorithm, bytes);
@@ -131,7 +133,8 @@ std::optional<Pin> pin_for(const Library& library, const Descriptors& d, Problem
       state.pin_workspace = key | static_cast<std::uint64_t>(algorithm) << kAlgorithmShift | (static_cast<std::uint64_t>(bytes) & kBytes);
       return Pin{algorithm, bytes};
     }
-    reasons += (reasons.empty() ? "" : "; ") + reason;
+    reasons += (reasons.empty() ? "" : "; ") +
+               (several ? std::to_string(algorithm) + " (" + algorithm_name(d.operation, algorithm) + "): " : "") + reason;
   }
   const bool leave = rule->leaves_at_last();
   state.left_for = leave ? rule : nullptr;

@@ -5,6 +5,7 @@
 #include "shim/hooks/reason.hpp"
 #include "shim/legacy/pin.hpp"
 #include "shim/process/decided.hpp"
+#include "shim/process/denials.hpp"
 #include "shim/process/report.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/buffer.hpp"

@@ -9,7 +9,7 @@ namespace convpin {
 namespace {
 
 constexpr const char* kStatus[] = {"ok", "unsupported", "no_memory", "too_slow", "skipped"};
-constexpr const char* kChoice[] = {"left_alone", "set", "unsupported", "refused"};
+constexpr const char* kChoice[] = {"left_alone", "set", "unsupported", "refused", "tuned"};
 
 // By value: cudnnBackendNumericalNote_t, cudnnBackendBehaviorNote_t and cudnnMathType_t.
 constexpr int kTensorCore = 0;
@@ -45,6 +45,8 @@ const char* name_of(ChoiceKind kind) {
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kChoice) ? kChoice[index] : "unknown";
 }
+
+bool by_framework(ChoiceKind kind) { return kind != ChoiceKind::Set && kind != ChoiceKind::Tuned; }
 
 std::string cudnn_numerical_note(int note) { return word_or_number(kNumericalNotes, note); }
 std::string cudnn_behavior_note(int note) { return word_or_number(kBehaviorNotes, note); }

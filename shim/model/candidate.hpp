@@ -55,8 +55,11 @@ enum class ChoiceKind : std::uint8_t {
   Set,             // the request runs
   Unsupported,     // the request can't run this problem
   Refused,         // the framework dropped what was offered (its own filter, or memory)
+  Tuned,           // in tune's log: found to be the best, the framework's own choice or not
 };
-const char* name_of(ChoiceKind);                 // "left_alone", "set", "unsupported", "refused"
+const char* name_of(ChoiceKind);                 // "left_alone", "set", "unsupported", "refused", "tuned"
+// Whether what ran is the framework's own choice: all but Set and Tuned.
+bool by_framework(ChoiceKind);
 
 struct Choice {
   ChoiceKind kind = ChoiceKind::LeftAlone;
@@ -64,7 +67,7 @@ struct Choice {
   std::string ran;                               // what ran: an engine tag or a legacy algorithm, e.g. "1 IMPLICIT_PRECOMP_GEMM"
   std::string rule;                              // "CONV_FWD_ALGO", "pins.toml:12", or empty
   std::string requested;                         // Request::to_text(), or empty
-  std::string reason;                            // for Unsupported and Refused
+  std::string reason;                            // why it is not as asked; what denials took that came before what ran
 };
 
 }  // namespace convpin

@@ -286,7 +286,9 @@ std::string end_record(const Totals& totals) {
                 {"calls", totals.calls},
                 {"pinned_problems", totals.pinned_problems},
                 {"unsupported_problems", totals.unsupported_problems},
-                {"pinned_calls", totals.pinned_calls}};
+                {"pinned_calls", totals.pinned_calls},
+                {"failed_problems", totals.failed_problems},
+                {"failed_calls", totals.failed_calls}};
   });
 }
 

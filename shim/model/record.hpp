@@ -67,6 +67,8 @@ std::string replay_line(const Problem&, const Candidate&);
 std::string with_run_id(const std::string& record, const std::string& run_id);
 struct Totals {
   std::uint64_t problems = 0, calls = 0, pinned_problems = 0, unsupported_problems = 0, pinned_calls = 0;
+  std::uint64_t failed_problems = 0;             // of which the last that is known is that nothing ran
+  std::uint64_t failed_calls = 0;                // calls that cuDNN failed, other than by refusing
 };
 std::string end_record(const Totals&);
 
@@ -78,9 +80,9 @@ std::string candidate_table(const Problem&, std::vector<Candidate>, const Device
 // One line instead of the table, for the fourth problem and later. Ends in '\n' as the table does.
 std::string candidate_summary(const Problem&, const std::vector<Candidate>&, const std::string& label = {});
 // "convpin: requested forward algorithm 1 (IMPLICIT_PRECOMP_GEMM) is set", or why it is not and what runs
-// instead; empty for LeftAlone. Without a newline, as end_line.
+// instead; empty for LeftAlone and Tuned. Without a newline, as end_line.
 std::string choice_line(const Problem&, const Choice&, const std::string& label = {});
-std::string end_line(const Totals&);             // problems, calls, pinned, unsupported; "0 convolutions reached"
+std::string end_line(const Totals&);             // problems, calls, pinned, unsupported, failed if any; "0 convolutions reached"
 
 std::string four_digits(double);                 // four significant digits, never in exponent form: 0.1088, 12.60, 1234
 

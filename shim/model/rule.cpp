@@ -137,6 +137,34 @@ const Denial* denied_algorithm(const std::vector<Denial>& denials, const Problem
 
 std::string denial_text(const Denial& d) { return "denied by " + d.source + (d.reason.empty() ? "" : " (" + d.reason + ")"); }
 
+std::string denials_text(const std::vector<Offer>& offers) {
+  constexpr std::size_t kMost = 4;
+  struct Group {
+    const Denial* denial;
+    std::string first;
+    std::size_t more;
+  };
+  std::vector<Group> groups;
+  for (const Offer& offer : offers) {
+    if (!offer.denial) continue;
+    const auto known = std::ranges::find(groups, offer.denial, &Group::denial);
+    if (known == groups.end())
+      groups.push_back({offer.denial, offer.what, 0});
+    else
+      ++known->more;
+  }
+  std::vector<std::string> parts;
+  for (const Group& group : groups) {
+    if (parts.size() == kMost) {
+      parts.push_back("by " + std::to_string(groups.size()) + " denials in all");
+      break;
+    }
+    const std::string verb = group.more == 0 ? " is " : " and " + std::to_string(group.more) + " more are ";
+    parts.push_back(group.first + verb + denial_text(*group.denial));
+  }
+  return join(parts, "; ");
+}
+
 std::string denied_text(const Denial& d) {
   if (d.algorithm < 0) return to_tag(d.engine);
   return std::to_string(d.algorithm) + " (" + algorithm_name(d.operation, d.algorithm) + ")";

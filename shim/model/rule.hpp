@@ -98,4 +98,13 @@ std::string denied_text(const Denial&);
 // Whose doing it is: "denied by pins.toml:7:1 (wrong results)".
 std::string denial_text(const Denial&);
 
+// Something that could run, in words, and the denial that takes it away; null: none does.
+struct Offer {
+  std::string what;
+  const Denial* denial = nullptr;
+};
+// "eng70_k2=12 and 2 more are denied by pins.toml:7:1 (wrong results); eng2 is denied by pins.toml:9:1": each denial once, and
+// of many the first few. Empty: none of these is denied.
+std::string denials_text(const std::vector<Offer>&);
+
 }  // namespace convpin

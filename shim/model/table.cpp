@@ -255,6 +255,7 @@ std::string choice_line(const Problem& problem, const Choice& choice, const std:
       choice.reason.empty() ? "no reason was given" : one_line(choice.reason, kLongestReason);
   switch (choice.kind) {
     case ChoiceKind::LeftAlone:
+    case ChoiceKind::Tuned:
       return {};
     case ChoiceKind::Set:
       return "convpin: " + what + " is set";
@@ -271,8 +272,8 @@ std::string choice_line(const Problem& problem, const Choice& choice, const std:
 std::string end_line(const Totals& totals) {
   if (totals.problems == 0 && totals.calls == 0) return "convpin: 0 convolutions reached";
   return "convpin: " + plural(totals.problems, "problem") + ", " + plural(totals.calls, "call") + ", " +
-         std::to_string(totals.pinned_problems) + " pinned, " + std::to_string(totals.unsupported_problems) +
-         " unsupported";
+         std::to_string(totals.pinned_problems) + " pinned, " + std::to_string(totals.unsupported_problems) + " unsupported" +
+         (totals.failed_problems == 0 ? "" : ", " + std::to_string(totals.failed_problems) + " failed");
 }
 
 }  // namespace convpin

@@ -1,6 +1,7 @@
 #include "shim/process/decided.hpp"
 
 #include "shim/model/policy.hpp"
+#include "shim/process/denials.hpp"
 #include "shim/process/rules.hpp"
 
 namespace convpin {
@@ -8,6 +9,19 @@ namespace {
 
 Decided kept(const ProblemState& state) {  // under its lock
   return {state.decided, state.decided_met ? std::string() : state.decided_reason};
+}
+
+// What could not be measured, since it is denied.
+std::string denials_in(const ProblemState& state, const std::vector<Candidate>& measured) {
+  std::vector<Offer> offers;
+  for (const Candidate& c : measured) {
+    if (c.engine.engine >= 0)
+      offers.push_back({to_tag(c.engine), denied(state, c.engine)});
+    else
+      offers.push_back(
+          {std::to_string(c.algorithm) + " (" + algorithm_name(c.operation, c.algorithm) + ")", denied_algorithm(state, c.algorithm)});
+  }
+  return denials_text(offers);
 }
 
 }  // namespace
@@ -21,7 +35,8 @@ std::optional<Decided> decided_before(ProblemState& state, const Rule& rule) {
 Decided decide_from(ProblemState& state, const Rule& rule, const std::vector<Candidate>& measured) {
   Rule limited = rule;
   if (const std::int64_t limit = workspace_limit_of(&rule); limit >= 0) limited.workspace_limit = limit;
-  const Ranking ranking = rank(measured, limited);
+  Ranking ranking = rank(measured, limited);
+  if (const std::string by = ranking.met ? "" : denials_in(state, measured); !by.empty()) ranking.reason += "; " + by;
   std::lock_guard hold(state.lock);
   state.decided.clear();
   for (const std::size_t i : ranking.best) state.decided.push_back(measured[i]);

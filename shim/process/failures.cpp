@@ -24,6 +24,7 @@ struct Kind {
 std::mutex lock;                                 // guards what follows
 std::vector<Kind>* kinds = nullptr;              // never destroyed: programs convolve in destructors
 std::uint64_t left_out = 0;
+std::uint64_t failed = 0;                        // calls, refusals not counted
 
 bool is_refusal(const Library& library, cudnnStatus_t status) {
   constexpr int kNotSupported8 = 9, kArchMismatch8 = 6, kPrerequisiteMissing8 = 11;
@@ -64,6 +65,7 @@ void note_failed_call(const Library& library, const FailedCall& call, const std:
   {
     std::lock_guard hold(lock);
     if (!kinds) kinds = new std::vector<Kind>;
+    failed += !refusal;
     const auto known = std::ranges::find_if(*kinds, [&](const Kind& k) { return same_kind(k.call, call, refusal); });
     if (known != kinds->end()) {
       ++known->times;
@@ -91,16 +93,16 @@ void log_failure_counts() {
   }
 }
 
+std::uint64_t failed_calls() {
+  std::lock_guard hold(lock);
+  return failed;
+}
+
 std::string failures_summary() {
   std::lock_guard hold(lock);
-  std::uint64_t calls = 0;
   const Kind* first = nullptr;
-  for (std::size_t i = 0; kinds && i < kinds->size(); ++i) {
-    const Kind& kind = (*kinds)[i];
-    if (kind.refusal) continue;
-    calls += kind.times;
-    if (!first) first = &kind;
-  }
+  for (std::size_t i = 0; kinds && i < kinds->size() && !first; ++i)
+    if (!(*kinds)[i].refusal) first = &(*kinds)[i];
   std::string lines;
   if (left_out > 0)
     lines = "convpin: " + std::to_string(left_out) + " failed cuDNN calls are of kinds that are not in the log: it holds the first " +
@@ -110,14 +112,14 @@ std::string failures_summary() {
   std::string what = f.call;
   if (!f.descriptor.empty()) what += " of " + f.descriptor + (f.attribute.empty() ? "" : ", " + f.attribute);
   what += ": " + f.status + (f.reason.empty() ? "" : ", \"" + one_line(f.reason, 200) + "\"");
-  return lines + "convpin: " + std::to_string(calls) + (calls == 1 ? " cuDNN call of the program's failed (" : " cuDNN calls of the program's failed (the first: ") +
+  return lines + "convpin: " + std::to_string(failed) + (failed == 1 ? " cuDNN call of the program's failed (" : " cuDNN calls of the program's failed (the first: ") +
          what + "); convpin report --text says more of the log's failures\n";
 }
 
 void renew_failures_in_child() noexcept {
   new (&lock) std::mutex;
   kinds = nullptr;                               // the parent's to report; another thread may have been at it, so it is left behind
-  left_out = 0;
+  left_out = failed = 0;
 }
 
 }  // namespace convpin

@@ -22,7 +22,8 @@ struct FailedCall {
 void note_failed_call(const Library&, const FailedCall&, const std::string& text);
 
 void log_failure_counts();                       // before the end record
-std::string failures_summary();                  // "" where nothing failed but with NOT_SUPPORTED, which is routine
+std::uint64_t failed_calls();                    // how many, refusals (NOT_SUPPORTED, which is routine) not counted
+std::string failures_summary();                  // "" where there was nothing but refusals
 void renew_failures_in_child() noexcept;         // after fork
 
 }  // namespace convpin

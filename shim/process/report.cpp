@@ -6,7 +6,9 @@
 #include <atomic>
 #include <memory>
 
+#include "shim/process/denials.hpp"
 #include "shim/process/device.hpp"
+#include "shim/process/failures.hpp"
 
 namespace convpin {
 namespace {
@@ -55,11 +57,16 @@ void remember(ProblemState& state, const Choice& choice) {  // under its lock
   state.told.push_back(choice);
 }
 
+bool failed(ProblemState& state) {
+  std::lock_guard hold(state.lock);
+  return !state.told.empty() && state.told.back().ran.empty();
+}
+
 }  // namespace
 
-// Of the problems that ran, and of those that failed by a rule or by on_miss; where there is neither, of those that were met.
+// Of the problems that ran, and of those that failed by our doing; where there is neither, of those that were met.
 Totals totals() {
-  const auto counts = [](const ProblemState& p) { return p.calls > 0 || p.failure_said; };
+  const auto counts = [](ProblemState& p) { return p.calls > 0 || failed(p); };
   bool any_counts = false;
   each_problem([&](ProblemState& p) { any_counts = any_counts || counts(p); });
   Totals t;
@@ -71,7 +78,9 @@ Totals totals() {
     t.calls += calls;
     if (choice == ChoiceKind::Set) ++t.pinned_problems, t.pinned_calls += calls;
     if (choice == ChoiceKind::Unsupported || choice == ChoiceKind::Refused) ++t.unsupported_problems;
+    if (failed(p)) ++t.failed_problems;
   });
+  t.failed_calls = failed_calls();
   return t;
 }
 
@@ -116,7 +125,10 @@ void log_counts() {
   });
 }
 
-void report_choice(ProblemState& state, const Choice& choice, const Candidate& ran, const Library&) {
+void report_choice(ProblemState& state, const Choice& made, const Candidate& ran, const Library&) {
+  Choice choice = made;
+  if (choice.kind != ChoiceKind::Set)
+    if (const std::string by = denied_before(state, choice.ran); !by.empty()) choice.reason += (choice.reason.empty() ? "" : "; ") + by;
   const auto same_request = [&](const Choice& known) {  // that it failed is another thing to say
     return !known.ran.empty() && known.kind == choice.kind && known.rule == choice.rule && known.requested == choice.requested;
   };
@@ -130,13 +142,16 @@ void report_choice(ProblemState& state, const Choice& choice, const Candidate& r
     const auto known = std::find_if(state.told.begin(), state.told.end(), [&](const Choice& told) {
       return same_request(told) && told.ran == choice.ran && told.reason == choice.reason;
     });
-    if (known != state.told.end()) {
+    const bool told_before = known != state.told.end();
+    if (told_before) {
+      const bool failed_since = state.told.back().ran.empty();  // then the log is to have the last word of it
       std::rotate(known, known + 1, state.told.end());
-      return;
+      if (!failed_since) return;
+    } else {
+      // The same engine with other knobs, or for another alignment: in the log only.
+      say_it = std::none_of(state.told.begin(), state.told.end(), same_request);
+      remember(state, choice);
     }
-    // The same engine with other knobs, or for another alignment: in the log only.
-    say_it = std::none_of(state.told.begin(), state.told.end(), same_request);
-    remember(state, choice);
   }
   announce(state);
   record(choice_record(state.id, state.problem, choice, ran));

@@ -115,14 +115,6 @@ bool left_to_framework(ProblemState& state) {
 
 void renew_rules_in_child() noexcept { new (&live_lock) std::mutex; }
 
-const Denial* denied(const ProblemState& state, const EngineConfig& config) {
-  return denied(runtime().settings.denials, state.problem, state.place, config);
-}
-
-const Denial* denied_algorithm(const ProblemState& state, int algorithm) {
-  return denied_algorithm(runtime().settings.denials, state.problem, state.place, algorithm);
-}
-
 std::string failure_by_miss(ProblemState& state) {
   if (rule_of(state)) return {};
   const Settings& settings = runtime().settings;
@@ -174,26 +166,28 @@ void say_failure(ProblemState& state, const std::string& why) noexcept {
     if (rule) state.choice = ChoiceKind::Unsupported;
     if (state.failure_said.exchange(true)) return;
     say("convpin: error: " + to_text(state.problem) + ": " + why + ": this convolution fails\n");
-    report_failed(state, failed_choice(state, rule, why), asked_first(state, rule));
+    log_failure(state, why);
   } catch (...) {
   }
 }
 
-cudnnStatus_t fail_for_settings(const Library& library) noexcept {
+void log_failure(ProblemState& state, const std::string& why) {
+  const Rule* rule = rule_of(state);
+  report_failed(state, failed_choice(state, rule, why), asked_first(state, rule));
+}
+
+cudnnStatus_t fail_for_settings(const Library& library, ProblemState* state) noexcept {
+  const std::string& error = runtime().settings.errors.front();
   char text[256];  // no allocation, so that it can't throw
-  std::snprintf(text, sizeof text, "convpin: %s", runtime().settings.errors.front().c_str());
+  std::snprintf(text, sizeof text, "convpin: %s", error.c_str());
   set_last_error(text);
-  return library.bad_param();
-}
-
-void say_all_denied(ProblemState& state) noexcept {
   try {
-    set_last_error("convpin: all that cuDNN offers is denied");
-    goes_on();  // the program is given an empty list, and makes of it what it likes
-    if (state.denial_said.exchange(true)) return;
-    say("convpin: warning: " + to_text(state.problem) + ": all that cuDNN's list offers is denied, so the program is given nothing of it\n");
+    constexpr std::size_t kLongest = 1000;
+    if (state && !state->failure_said.exchange(true))
+      log_failure(*state, "the settings have an error, and CONVPIN_STRICT is set: " + one_line(error, kLongest));
   } catch (...) {
   }
+  return library.bad_param();
 }
 
 std::int64_t workspace_limit_of(const Rule* rule) {

@@ -30,10 +30,6 @@ void renew_rules_in_child() noexcept;   // after fork
 // Whether nothing of the rule's list is possible here but its last, the framework's own choice (found out under these rules).
 bool left_to_framework(ProblemState&);
 
-// What the settings deny here; null: nothing.
-const Denial* denied(const ProblemState&, const EngineConfig&);
-const Denial* denied_algorithm(const ProblemState&, int algorithm);
-
 // Why this problem's convolutions must fail, since no rule covers it and the settings call that an error
 // (on_miss; strict where a stale rule would); empty: they need not.
 std::string failure_by_miss(ProblemState&);
@@ -44,10 +40,11 @@ std::string failure_by_rule(ProblemState&, const std::string& reason);
 void say_stale(const ProblemState&) noexcept;
 // Says a failure once for the problem, in the log as a choice by which nothing ran, and leaves it for cudnnGetLastErrorString.
 void say_failure(ProblemState&, const std::string& why) noexcept;
-// The same where denials leave nothing of cuDNN's own list, so that the program is given none.
-void say_all_denied(ProblemState&) noexcept;
-// What a convolution fails with where the settings have an error and CONVPIN_STRICT is set (runtime().fail).
-cudnnStatus_t fail_for_settings(const Library&) noexcept;
+// The log's part of it.
+void log_failure(ProblemState&, const std::string& why);
+// What a convolution fails with where the settings have an error and CONVPIN_STRICT is set (runtime().fail), which the log has
+// once for the problem; null where that is not known.
+cudnnStatus_t fail_for_settings(const Library&, ProblemState*) noexcept;
 
 // The largest workspace in bytes that the rule's pins may need; -1: no limit.
 std::int64_t workspace_limit_of(const Rule*);

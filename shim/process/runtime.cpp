@@ -57,7 +57,7 @@ void renew_in_child() {
     p.told.clear();
     for (auto& label : p.labels) label = nullptr;
     p.seen = 0;
-    p.failure_said = false;
+    p.failure_said = p.denial_said = false;
     p.announced = false;
   });
 }

@@ -68,6 +68,7 @@ struct ProblemState {
   std::vector<Choice> told;                   // what was logged of it; the latest of all is the last
   std::string unsupported_reason;             // why the request can't be met here, said once
   std::string refused_reason;                 // why the framework did not take what we offered
+  std::vector<Offer> lists;                   // what cuDNN answered the program with, where there are denials
   // What a rule's policy took, best first, from a profile made once for that rule.
   const Rule* decided_for = nullptr;
   std::vector<Candidate> decided;

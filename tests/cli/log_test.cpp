@@ -154,6 +154,44 @@ TEST(ReadLog, WhatFailedIsNotWhatRan) {
   EXPECT_FALSE(usages[1].failed);
 }
 
+TEST(Usage, WhatTheFrameworkChoseWithoutAProfile) {
+  using K = ChoiceKind;
+  for (const auto& [kind, own] : {std::pair(K::LeftAlone, true), std::pair(K::Unsupported, true), std::pair(K::Refused, true),
+                                 std::pair(K::Set, false), std::pair(K::Tuned, false)}) {
+    WrittenLog w;
+    w.problem(kText);
+    w.ran("eng1", 3, kind);
+    const Usage usage = usages_of(read(w.text)).at(0);
+    EXPECT_EQ(usage.ran.at(0).choice.kind, kind);
+    EXPECT_EQ(usage.framework_choice() != nullptr, own) << name_of(kind);
+    EXPECT_EQ(usage.is_framework_choice(*usage.chosen()), own) << name_of(kind);
+  }
+  WrittenLog w;  // a profile knows it
+  w.problem(kText);
+  w.candidate("eng1", 1, 0);
+  w.candidate("eng2", 2, 0, true);
+  w.ran("eng1", 3);
+  const Usage usage = usages_of(read(w.text)).at(0);
+  EXPECT_EQ(usage.framework_choice()->identity(), "eng2");
+  EXPECT_FALSE(usage.is_framework_choice(*usage.chosen()));
+}
+
+// An empty list is no failure where the program finds what runs in another, and a rule may be taken away again.
+TEST(ReadLog, WhatRunsAfterItFailedHasNotFailed) {
+  WrittenLog w;
+  w.problem(kText);
+  w.failed("all that cuDNN's list offers is denied");
+  w.ran("eng1", 3);
+  EXPECT_FALSE(usages_of(read(w.text)).at(0).failed);
+  w.failed("arch mismatch");
+  ASSERT_TRUE(usages_of(read(w.text)).at(0).failed);
+  w.ran("eng1", 4);
+  const auto usage = usages_of(read(w.text)).at(0);
+  EXPECT_FALSE(usage.failed);
+  ASSERT_EQ(usage.ran.size(), 1u);
+  EXPECT_EQ(usage.calls, 4u);
+}
+
 TEST(ReadLog, ToleratesCutLinesAndWhatItDoesNotKnow) {
   WrittenLog w;
   w.problem(kText);

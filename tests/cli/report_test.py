@@ -104,7 +104,7 @@ class Report(command.Case):
         text = self.convpin("report", "run.jsonl", "--text").stdout
         self.assertIn("no times are known", text)
         self.assertNotIn("fastest first", text)  # nothing was tried, so there is no such order
-        self.assertRegex(text, r"\n  eng\d+\S* ran in 1 call(, workspace \d+ bytes?)?\n  no candidate was tried or timed: the log has no profile\n  1 call \(graph\)\n")
+        self.assertRegex(text, r"\n  eng\d+\S* ran in 1 call(, workspace \d+ bytes?)?, the framework's choice\n  no candidate was tried or timed: the log has no profile\n  1 call \(graph\)\n")
         Page(self.page())
         self.write("idle.jsonl", '{"type":"header","schema":1,"run_id":"r"}\n')
         self.assertIn("no convolution was reached", self.page("idle.jsonl"))
@@ -148,6 +148,17 @@ class Report(command.Case):
         self.assertEqual([row["algo_name"] for row in rows if row["chosen"] == "1"], ["DIRECT", "DIRECT"])
         self.assertEqual(len(self.json("report", "run.jsonl")), len(rows))
         self.convpin("report", "run.jsonl", "--csv", "--text", status=2)
+
+    def test_what_the_framework_chose_without_a_profile(self):
+        for algo, chosen, engine in (("", "1", "eng70"), ("WINOGRAD", "1", "eng70"), ("DIRECT", "0", "eng0"), ("-1", "1", "eng70")):
+            with self.subTest(algo):
+                self.record("convclient", PROBLEM, CONVPIN_PROFILE="off", **({"CONV_FWD_ALGO": algo} if algo else {}))
+                row, = csv.DictReader(io.StringIO(self.convpin("report", "run.jsonl", "--csv").stdout))
+                self.assertEqual((row["chosen"], row["framework_choice"], row["engine"].split("_")[0]), ("1", chosen, engine))
+                self.assertIs(self.json("report", "run.jsonl")[0]["framework_choice"], chosen == "1")
+                self.assertEqual("framework’s choice</span>" in self.page(), chosen == "1")
+                line, = (line for line in self.convpin("report", "run.jsonl", "--text").stdout.splitlines() if " ran in " in line)
+                self.assertEqual("the framework's choice" in line, chosen == "1")
 
     def test_text(self):
         self.profiled(PROBLEM, CONVPIN_PROFILE="engines")

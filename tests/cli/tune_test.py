@@ -34,6 +34,7 @@ class Tune(command.Case):
         self.assertTrue(done.stderr.endswith("convpin: 6 rules in pins.toml; convpin run --config pins.toml -- ... uses them\n"), done.stderr)
         candidates, choices = self.measured("pins.toml.jsonl")
         self.assertEqual((len(candidates), len(choices)), (6, 6))
+        self.assertEqual({c["choice"] for c in choices}, {"tuned"})
         for of, choice in zip(candidates, choices):
             own, = (c for c in of if c["framework_choice"])
             best, = (c for c in of if c["engine"] == choice["engine"])
@@ -46,6 +47,13 @@ class Tune(command.Case):
         log = self.record("convclient", *problems, log="second.jsonl", options=["--config", "pins.toml"])
         self.assertEqual([(r["choice"], r["engine"]) for r in log if r["type"] == "choice"], [("set", c["engine"]) for c in sorted(choices, key=lambda c: c["problem_id"])])
         self.convpin("report", "pins.toml.jsonl", "-o", "report.html")
+        self.convpin("freeze", "pins.toml.jsonl", "-o", "frozen.toml")
+        self.assertEqual(*(re.findall("(?m)^algo = .*", (self.folder / name).read_text()) for name in ("frozen.toml", "pins.toml")))
+        # what it took is not taken for what a program ran by itself, and a log of before, which says left_alone, is gone on with
+        self.convpin("diff", "pins.toml.jsonl", "second.jsonl", status=0)
+        text = (self.folder / "pins.toml.jsonl").read_text()
+        self.write("pins.toml.jsonl", text.replace('"choice":"tuned"', '"choice":"left_alone"'))
+        self.assertNotIn("[6/6", self.convpin("tune", "run.jsonl", "-o", "pins.toml", *FEW).stderr)
 
     def test_fused_graphs_as_pytorch_builds_them(self):
         """Float between, half or bfloat16 in the end. One text from the first run to the last; the rules pin what they name."""

@@ -2,9 +2,10 @@
 
 Would fail when: a denied engine or algorithm is in a list that the program is given, in the profile, behind a pin, in a plan
 that the program builds or restores by itself; more is denied than was meant (another operation, type, version, other
-knobs); a program that is left with nothing isn't told why.
+knobs); the log does not say that a denial is why the framework chose otherwise, or says it where none is; a program that is left with nothing isn't told why and by which denials, or its log has no choice that tells it.
 """
 import json
+import re
 
 import children
 from children import PROBLEM
@@ -26,10 +27,21 @@ class Deny(children.Case):
 
     def failing(self, text, *options, **variables):
         self.write("pins.toml", "version = 1\n" + text)
-        env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", **variables)
+        env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", CONVPIN_LOG="log.jsonl", **variables)
+        (self.folder / "log.jsonl").unlink(missing_ok=True)
         child = children.execute(("convclient", *options, PROBLEM), self.folder, env)
+        child.log = children.read_log(self.folder / "log.jsonl")
         self.assertEqual((child.status, child.stdout), (1, ""), child.stderr)
+        choice, = child.of_type("choice")
+        self.assertEqual([choice[key] for key in ("ran", "engine", "algorithm")], [None] * 3)
+        self.assertRegex(choice["reason"], "(is|are) denied by ")
+        self.assertEqual((child.log[-1]["problems"], child.log[-1]["failed_problems"]), (1, 1))
+        self.assertRegex(child.stderr, "(?m)^convpin: 1 problem, 0 calls, .*, 1 failed$")
         return child
+
+    def choice(self, child, *keys):
+        choice, = child.of_type("choice")
+        return tuple(choice[key] for key in keys)
 
     def test_an_algorithm_and_its_engines(self):
         text = deny(f'algo = "{FAMILY}"')
@@ -49,6 +61,29 @@ class Deny(children.Case):
             with self.subTest(tag):
                 child = self.run_with(deny(f'tag = "{tag}"'))
                 self.assertEqual(child.fields()["ran"] == own, not denied)
+
+    def test_the_log_says_what_it_changed(self):
+        before = "before it in cuDNN's list: "
+        for options in ((), ("--own-config",), ("--from-json",)):
+            with self.subTest(options):
+                child = self.run_with(deny("engine = 70", reason='"wrong"'), *options)
+                what, reason = self.choice(child, "choice", "reason")
+                self.assertEqual(what, "left_alone")
+                self.assertRegex(reason, rf"^{before}eng70_k2=\d+_k18=\d+ is denied by pins.toml:2:1 \(wrong\)$")
+                self.assertEqual(child.warnings(), [])
+        both = self.run_with(deny(f'algo = "{FAMILY}"') + deny("tag = 'eng28'"))
+        self.assertEqual(both.executed(), ["eng0"])
+        self.assertRegex(self.choice(both, "reason")[0], rf"^{before}eng70_\S+ and \d+ more are denied by pins.toml:2:1; eng28_\S+ is denied by pins.toml:5:1$")
+        legacy = self.run_with(deny("algo = 1"), "--api", "legacy")
+        self.assertEqual(self.choice(legacy, "choice", "reason"), ("left_alone", f"{before}1 IMPLICIT_PRECOMP_GEMM is denied by pins.toml:2:1"))
+        # beside what a rule asks for and can't have
+        child = self.run_with(deny("engine = 70") + '[[rule]]\nalgo = "WINOGRAD"\n')
+        self.assert_not_set(child, "unsupported", rf"^(requested .*: )?.*eng12: not supported: arch mismatch; {before}eng70_\S+ is denied")
+        # what was not the framework's choice changes nothing, and a pin is what was asked for
+        for more, options in ((deny("tag = 'eng28'"), ()), (deny("engine = 70", "wgrad"), ()), (deny("algo = 0"), ("--api", "legacy"))):
+            with self.subTest(more, options=options):
+                self.assertEqual(self.choice(self.run_with(more, *options, same=True), "choice", "reason"), ("left_alone", None))
+        self.assertEqual(self.choice(self.run_with(deny("engine = 70") + '[[rule]]\nalgo = "GEMM"\n'), "choice", "reason"), ("set", None))
 
     def test_only_what_is_meant(self):
         for more in ({"cudnn": '"<9.1"'}, {"match": '{ dtype = "half" }'}, {"match": "{ dims = 3 }"}, {"match": '{ device = "*H200*" }'},
@@ -85,6 +120,12 @@ class Deny(children.Case):
         self.assert_not_set(child, "unsupported", r"eng2 is denied by pins.toml:2:1 \(wrong with padding\)")
         child = self.run_with(deny("algo = 2") + '[[rule]]\nalgo = "GEMM"\n', "--api", "legacy", same=True)
         self.assert_not_set(child, "unsupported", "denied by pins.toml:2:1")
+        # several denials, of several requests
+        child = self.run_with(text + deny("algo = 3") + deny("tag = 'eng28'") + '[[rule]]\nalgo = ["IMPLICIT_GEMM", "GEMM", "DIRECT"]\n', same=True)
+        self.assert_not_set(child, "unsupported", r"eng28_\S+ is denied by pins.toml:9:1; eng2 is denied by pins.toml:2:1 \(.*\); "
+                                                  r"eng0 is denied by pins.toml:6:1")
+        child = self.run_with(deny("algo = 2") + '[[rule]]\nalgo = ["GEMM", "WINOGRAD"]\n', "--api", "legacy", same=True)
+        self.assert_not_set(child, "unsupported", r"2 \(GEMM\): it is denied by pins.toml:2:1; 6 \(WINOGRAD\): not supported")
         child = self.run_with(deny("engine = 70") + f'[[rule]]\nalgo = "{FAMILY}"\n')
         self.assert_set(child)
         self.assertNotIn("eng70", child.executed())
@@ -109,6 +150,7 @@ class Deny(children.Case):
         own = self.bare("convclient", "--print", "json", PROBLEM).stdout
         self.write("plan.json", own)
         child = self.failing(deny("engine = 70"), "--plan", "plan.json")
+        self.assertEqual(self.choice(child, "choice", "rule"), ("left_alone", None))
         self.assertRegex(child.stderr, r"(?m)^convpin: error: .*: eng70_.* is denied by pins.toml:2:1: this convolution fails$")
         self.assertRegex(child.stderr, "convclient: .*NOT_SUPPORTED: convpin: eng70_.* is denied")
         self.assertEqual(child.trace, [])
@@ -131,8 +173,29 @@ class Deny(children.Case):
             with self.subTest(options):
                 child = self.failing(ALL, *options)
                 self.assertEqual(child.stderr.count("all that cuDNN's list offers is denied"), 1, child.stderr)
+                by, = re.findall("is denied, so the program is given nothing of it: (.*)", child.stderr)
+                self.assertEqual(self.choice(child, "choice", "rule", "requested", "reason"),
+                                 ("left_alone", None, None, f"all that cuDNN's list offers is denied: {by}"))
+                # a benchmark's list is in the order of its times
+                first = (r"^eng70_k2=\d+_k18=\d+ and \d+ more are denied by pins.toml:5:1" if "legacy" not in options else
+                         r"^\d [A-Z_]+ is denied by pins.toml:\d+:1" if "--benchmark" in options else r"^1 IMPLICIT_PRECOMP_GEMM is denied by pins.toml:5:1")
+                self.assertRegex(by, first + "; ")
+                self.assertNotRegex(by, r"pins.toml:(\d+):1.*pins.toml:\1:1")  # each once
                 if "--benchmark" not in options:
                     self.assertEqual(child.trace, [])
+
+    def test_everything_and_a_rule(self):
+        for options in ((), ("--api", "legacy")):
+            with self.subTest(options):
+                child = self.failing(ALL + '[[rule]]\nname = "stem"\nalgo = "GEMM"\n', *options)
+                self.assertEqual(self.choice(child, "choice", "rule", "requested"), ("unsupported", "stem", "2 (GEMM)"))
+                self.assertRegex(self.choice(child, "reason")[0], r"^(eng2|it) is denied by pins.toml:8:1; all that cuDNN's list offers is denied: ")
+                self.assertEqual(child.log[-1]["unsupported_problems"], 1)
+                child = self.failing(ALL + '[[rule]]\nname = "stem"\npolicy = "least_memory"\non_unsupported = "error"\n', *options)
+                self.assertEqual(child.stderr.count("convpin: error:"), 1)
+                self.assertNotIn("convpin: warning:", child.stderr)  # what fails says it
+                self.assertRegex(self.choice(child, "reason")[0], r"rule stem asks for the least memory.* 1 \(IMPLICIT_PRECOMP_GEMM\) is denied by pins.toml:5:1"
+                                 if options else r"rule stem asks for the least memory.* eng70_\S+ and \d+ more are denied by pins.toml:5:1")
         child = self.failing(ALL + '[[rule]]\nname = "stem"\nalgo = "GEMM"\non_unsupported = "error"\n')
         self.assertRegex(child.stderr, r"rule stem asks for 2 \(GEMM\), which is not possible here \(eng2 is denied by")
 

@@ -3,7 +3,7 @@
 Would fail when: a convolution runs as something else than its rule insists on, by whatever way the program comes; the
 failure is silent, is said twice, or blames cuDNN or the program for our doing; the log has no choice that tells what was
 asked and why nothing ran, or more than one; such a problem is said to wait for its profile; a rule that is met is reported
-as failing; with fallback anything but the framework's own choice runs.
+as failing; it is not counted among what failed; with fallback anything but the framework's own choice runs.
 """
 import children
 from children import PROBLEM, STRIDED
@@ -34,7 +34,8 @@ class Errors(children.Case):
         self.assertEqual(child.warnings(), [])
         if status:
             self.assertRegex(child.stderr, r"(?m)^convclient: .*NOT_SUPPORTED: convpin: .*" + reason)
-        self.assertEqual(child.log[-1]["calls"], 0)
+        self.assertEqual((child.log[-1]["calls"], child.log[-1]["failed_problems"]), (0, 1))
+        self.assertRegex(child.stderr, r"(?m)^convpin: 1 problem, 0 calls, 0 pinned, [01] unsupported, 1 failed$")
         choice, = child.of_type("choice")  # nothing ran
         self.assertEqual([choice[key] for key in ("ran", "engine", "algorithm", "workspace_bytes")], [None] * 4)
         self.assertRegex(choice["reason"], reason)
@@ -125,7 +126,7 @@ class Errors(children.Case):
                 self.assertEqual(child.status, 1)
                 self.assertEqual(child.stdout.count("\n"), 2)
                 self.assertEqual(child.stderr.count("convpin: error:"), 1)
-                self.assertIn("convpin: 2 problems, 2 calls, 0 pinned, 1 unsupported\n", child.stderr)
+                self.assertIn("convpin: 2 problems, 2 calls, 0 pinned, 1 unsupported, 1 failed\n", child.stderr)
                 self.assertEqual(child.trace, self.bare("convclient", "--api", api, PROBLEM, PROBLEM).trace)
 
     def test_what_fails_does_not_wait_for_its_profile(self):
@@ -138,17 +139,20 @@ class Errors(children.Case):
                 self.assertNotIn("never profiled", child.stderr)
 
     def test_a_forked_child_logs_its_own(self):
-        self.rule('"WINOGRAD"')
         run = "convlib.convlib_run(b'x')\n"
-        env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", CONVPIN_LOG="log-%p.jsonl")
-        child = children.execute(children.on_python(run + "if os.fork() == 0:\n    " + run + "else: os.wait()\n"), self.folder, env)
-        logs = [children.read_log(path) for path in self.folder.glob("log-*.jsonl")]
-        self.assertEqual(len(logs), 2, child.stderr)
-        for log in logs:
-            failed = [r for r in log if r["type"] == "choice"]
-            self.assertTrue(failed, log)
-            self.assertEqual({(r["choice"], r["ran"]) for r in failed}, {("unsupported", None)})
-            self.assertLessEqual({r["problem_id"] for r in failed}, {r["problem_id"] for r in log if r["type"] == "problem"})
+        for name, choice in (("rule", "unsupported"), ("denials", "left_alone")):
+            self.rule('"WINOGRAD"')
+            if name == "denials":
+                self.write("pins.toml", "version = 1\n" + "".join(f'[[deny]]\noperation = "forward"\nalgo = {n}\n' for n in range(8)))
+            env = children.environment(LD_PRELOAD=children.LIBRARY, CONVPIN_CONFIG="pins.toml", CONVPIN_LOG=name + "-%p.jsonl")
+            child = children.execute(children.on_python(run + "if os.fork() == 0:\n    " + run + "else: os.wait()\n"), self.folder, env)
+            logs = [children.read_log(path) for path in self.folder.glob(name + "-*.jsonl")]
+            self.assertEqual(len(logs), 2, child.stderr)
+            for log in logs:
+                failed = [r for r in log if r["type"] == "choice"]
+                self.assertTrue(failed, log)
+                self.assertEqual({(r["choice"], r["ran"]) for r in failed}, {(choice, None)})
+                self.assertLessEqual({r["problem_id"] for r in failed}, {r["problem_id"] for r in log if r["type"] == "problem"})
 
     def test_the_settings_default_and_the_rules_own_word(self):
         self.write("pins.toml", 'version = 1\n[defaults]\non_unsupported = "error"\n[[rule]]\nname = "stem"\nalgo = "WINOGRAD"\n')

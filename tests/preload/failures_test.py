@@ -2,7 +2,7 @@
 line that does it again; the program finds cuDNN's words as without the library.
 
 Would fail when: the text that the program reads is another than without the library, is gone, or is given twice; a failure is
-missing in the log or is there for each time it happened, or is missed because something of ours failed before; refusals, which are routine, are talked about; our own failures
+missing in the log or its end's count or is there for each time it happened, or is missed because something of ours failed before; refusals, which are routine, are talked about; our own failures
 (on_unsupported) are called cuDNN's.
 """
 import children
@@ -102,6 +102,7 @@ class Failures(children.Case):
         self.assertIn('convpin: 8 cuDNN calls of the program\'s failed (the first: cudnnBackendFinalize of TENSOR: '
                       'CUDNN_STATUS_BAD_PARAM, "_nbDims < 1")', child.stderr)
         self.assertEqual(child.log[0]["type"], "header")
+        self.assertEqual(child.log[-1]["failed_calls"], 8)
 
     def test_without_a_log_nothing_is_noted(self):
         bare = children.execute(children.on_python(PROGRAM), self.folder, children.environment())
@@ -157,6 +158,7 @@ class Failures(children.Case):
     def test_refusals_are_routine(self):
         child = self.run_logged("convclient", "--benchmark", PROBLEM)
         self.assertNotIn("failed", child.stderr)
+        self.assertEqual((child.log[-1]["failed_problems"], child.log[-1]["failed_calls"]), (0, 0))
         child = self.run_logged("convclient", "--api", "legacy", "--fixed", "6", PROBLEM)
         self.assertNotIn("cuDNN call", child.stderr)
         refused, = self.failures(child)

@@ -89,6 +89,9 @@ class Lists(children.Case):
                 child = self.run_with(text, STRIDED, PROBLEM, options=("--api", api), CONVPIN_WORKSPACE_LIMIT="8 KiB")
                 self.assertEqual([how for _, _, how in child.trace], ["direct", "im2col_gemm"])
                 self.assertEqual(child.choices(), ["set", "set"])
+        # found out by the program itself, which is given such an engine untried
+        child = self.run_with(rule("small", "GEMM", workspace_limit='"1 KiB"'), same=True, STANDIN_COMPILED="eng2")
+        self.assert_not_set(child, "unsupported", r"eng2: it needs a workspace of \d+ bytes, more than the limit of 1024")
         child = self.run_with(rule("small", "GEMM", workspace_limit='"1 KiB"'), same=True)
         self.assert_not_set(child, "unsupported", "eng2 needs a workspace of 225792 bytes, more than the limit of 1024")
 

@@ -58,7 +58,8 @@ class Log(children.Case):
         self.assertEqual((problem["problem"], problem["api"]),
                          ("forward " + PROBLEM + " stride=1,1 dilation=1,1 groups=1", "graph"))
         self.assertEqual(child.log[-1] | {"type": "", "run_id": ""}, {"type": "", "run_id": "", "problems": 1, "calls": 1, "pinned_problems": 1,
-                                                        "unsupported_problems": 0, "pinned_calls": 1})
+                                                        "unsupported_problems": 0, "pinned_calls": 1,
+                                                        "failed_problems": 0, "failed_calls": 0})
 
     def test_what_the_program_asked_cudnn_for(self):
         for options, function in (((), "cudnnGetConvolutionForwardAlgorithm_v7"),

@@ -1,7 +1,8 @@
 """Settings that can't be meant: said once, with where and what is allowed; the program runs on, or fails if strict.
 
 Would fail when: a mistake is silent, or its message does not name the variable or the file and line, quote the value and
-list what is allowed; it changes what the program computes; CONVPIN_STRICT does not stop it on some way to a convolution;
+list what is allowed; it changes what the program computes; CONVPIN_STRICT does not stop it on some way to a convolution, or
+the log has no choice that says why nothing ran;
 CONVPIN_DISABLE leaves a trace.
 """
 import os
@@ -83,12 +84,18 @@ class Settings(children.Case):
                 ("--api", "legacy", "--benchmark"), ("--api", "legacy", "--fixed", "1")]
         for options in ways:
             with self.subTest(options):
-                env = children.environment(LD_PRELOAD=children.LIBRARY, CONV_FWD_ALGO="foo", CONVPIN_STRICT="1")
+                env = children.environment(LD_PRELOAD=children.LIBRARY, CONV_FWD_ALGO="foo", CONVPIN_STRICT="1", CONVPIN_LOG="log.jsonl")
+                (self.folder / "log.jsonl").unlink(missing_ok=True)
                 child = children.execute(("convclient", *options, PROBLEM), self.folder, env)
                 self.assertEqual((child.status, child.stdout, child.trace), (1, "", []))
                 # the program's own message, from cudnnGetLastErrorString
                 self.assertRegex(child.stderr, "convclient: .*BAD_PARAM: convpin: CONV_FWD_ALGO: 'foo' is not")
                 self.assertIn("convpin: error: CONVPIN_STRICT is set", child.stderr)
+                log = children.read_log(self.folder / "log.jsonl")
+                self.assertEqual(log[-1]["failed_problems"], 1)
+                choice, = (record for record in log if record["type"] == "choice")
+                self.assertEqual([choice[key] for key in ("choice", "ran", "rule", "requested")], ["left_alone", None, None, None])
+                self.assertRegex(choice["reason"], "^the settings have an error, and CONVPIN_STRICT is set: CONV_FWD_ALGO: 'foo' is not")
 
     def test_strict_without_a_mistake(self):
         self.assert_set(self.preloaded("convclient", PROBLEM, same=False, CONV_FWD_ALGO="2", CONVPIN_STRICT="1",

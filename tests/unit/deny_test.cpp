@@ -68,6 +68,21 @@ TEST_F(Deny, AnAlgorithmAndItsEnginesInABareGraph) {
   EXPECT_FALSE(denies(s, 4, kProblem, {"NVIDIA A100", 90300}));
 }
 
+TEST(DenialsText, EachDenialOnceAndTheFirstOfMany) {
+  EXPECT_EQ(denials_text({}), "");
+  EXPECT_EQ(denials_text({{"eng1", nullptr}}), "");
+  std::vector<Denial> by(5);
+  for (std::size_t i = 0; i < by.size(); ++i) by[i].source = "pins.toml:" + std::to_string(i + 2) + ":1";
+  by[1].reason = "wrong results";
+  EXPECT_EQ(denials_text({{"eng1", nullptr}, {"eng5", &by[1]}}), "eng5 is denied by pins.toml:3:1 (wrong results)");
+  EXPECT_EQ(denials_text({{"eng5", &by[0]}, {"eng2", &by[1]}, {"eng6", &by[0]}, {"eng7", &by[0]}}),
+            "eng5 and 2 more are denied by pins.toml:2:1; eng2 is denied by pins.toml:3:1 (wrong results)");
+  std::vector<Offer> offers;
+  for (const Denial& denial : by) offers.push_back({"eng1", &denial});
+  const std::string text = denials_text(offers);
+  EXPECT_TRUE(text.ends_with("; eng1 is denied by pins.toml:5:1; by 5 denials in all")) << text;
+}
+
 TEST_F(Deny, IsInForceOnlyWithoutErrors) {
   toml("version = 1\n[[deny]]\noperation = \"fwd\"\nengine = 5\n[[rule]]\nalgo = \"foo\"\n");
   EXPECT_TRUE(load().denials.empty());

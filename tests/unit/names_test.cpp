@@ -111,6 +111,7 @@ TEST(Names, StatusAndChoice) {
   EXPECT_STREQ(name_of(ChoiceKind::Set), "set");
   EXPECT_STREQ(name_of(ChoiceKind::Unsupported), "unsupported");
   EXPECT_STREQ(name_of(ChoiceKind::Refused), "refused");
+  EXPECT_STREQ(name_of(ChoiceKind::Tuned), "tuned");
 }
 
 }  // namespace

@@ -253,13 +253,15 @@ TEST(Record, CountAndEnd) {
   EXPECT_EQ(count["ran"], "eng38");
   EXPECT_EQ(count["calls"], 5300000000);
   EXPECT_EQ(read(label_record(4, "layer3.0.conv2")), json({{"type", "label"}, {"problem_id", 4}, {"label", "layer3.0.conv2"}}));
-  const json end = read(end_record({53, 5300, 52, 1, 5200}));
+  const json end = read(end_record({53, 5300, 52, 1, 5200, 2, 7}));
   EXPECT_EQ(end, json({{"type", "end"},
                        {"problems", 53},
                        {"calls", 5300},
                        {"pinned_problems", 52},
                        {"unsupported_problems", 1},
-                       {"pinned_calls", 5200}}));
+                       {"pinned_calls", 5200},
+                       {"failed_problems", 2},
+                       {"failed_calls", 7}}));
 }
 
 TEST(Record, LongAndBrokenTextsAreCutAndStayOneLine) {

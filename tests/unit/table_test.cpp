@@ -201,6 +201,7 @@ TEST(Label, StandsBehindTheProblem) {
 TEST(EndLine, CountsOrSaysThatNothingWasReached) {
   EXPECT_EQ(end_line({53, 5300, 52, 1, 5200}), "convpin: 53 problems, 5300 calls, 52 pinned, 1 unsupported");
   EXPECT_EQ(end_line({1, 1, 0, 0, 0}), "convpin: 1 problem, 1 call, 0 pinned, 0 unsupported");
+  EXPECT_EQ(end_line({2, 1, 0, 1, 0, 1, 9}), "convpin: 2 problems, 1 call, 0 pinned, 1 unsupported, 1 failed");
   EXPECT_EQ(end_line({}), "convpin: 0 convolutions reached");
 }
 

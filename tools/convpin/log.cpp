@@ -93,7 +93,7 @@ void read_candidate(const Json& r, LoggedCandidate& c) {
 LoggedChoice choice_from(const Json& r, Operation operation) {
   using K = ChoiceKind;
   LoggedChoice choice;
-  choice.kind = word_from(get<std::string>(r, "choice"), {K::LeftAlone, K::Set, K::Unsupported, K::Refused}, K::LeftAlone);
+  choice.kind = word_from(get<std::string>(r, "choice"), {K::LeftAlone, K::Set, K::Unsupported, K::Refused, K::Tuned}, K::LeftAlone);
   choice.api = get<std::string>(r, "api");
   choice.ran = get<std::string>(r, "ran");
   choice.rule = get<std::string>(r, "rule");
@@ -246,7 +246,11 @@ class Reader {
   static void read_of_problem(const std::string& type, const Json& r, LoggedProblem& p) {
     add_labels(r, p);
     if (type == "count") p.calls[get<std::string>(r, "ran")] = get<std::uint64_t>(r, "calls");
-    if (type == "choice") put(p.choices, choice_from(r, p.problem.operation), [](const LoggedChoice& c) { return c.ran; });
+    if (type == "choice") {
+      LoggedChoice choice = choice_from(r, p.problem.operation);
+      std::erase_if(p.choices, [&](const LoggedChoice& before) { return before.ran == choice.ran; });
+      p.choices.push_back(std::move(choice));
+    }
     if (type != "candidate") return;
     LoggedCandidate candidate;
     candidate.operation = p.problem.operation;

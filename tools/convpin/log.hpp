@@ -31,7 +31,7 @@ struct LoggedProblem {
   std::string api, gpu, cudnn;                   // "graph" or "legacy"; "" where the log doesn't say
   std::vector<std::string> labels;               // the layers that ran it, where somebody named them
   std::vector<LoggedCandidate> candidates;       // the last record of each identity
-  std::vector<LoggedChoice> choices;             // in order; the last of each `ran`, which is empty where it failed
+  std::vector<LoggedChoice> choices;             // the last of each `ran`, which is empty where it failed, in their order
   std::map<std::string, std::uint64_t> calls;    // by `ran`: the last count of each
 };
 

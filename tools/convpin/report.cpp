@@ -154,7 +154,7 @@ Table report_table(const Report& r) {
                             names(c.numerical_notes, cudnn_numerical_note),
                             names(c.behavior_notes, cudnn_behavior_note),
                             &c == chosen,
-                            c.framework_choice});
+                            u.is_framework_choice(c)});
     };
     if (u.failed) add(u.failed->plan, "failed", u.failed->reason);
     for (const LoggedCandidate* c : rows) add(*c, name_of(c->status), c->reason);
@@ -170,8 +170,8 @@ std::string unprofiled_text(const Usage& u) {
   std::string text = "convpin: " + u.text + (place.empty() ? "" : "   (" + join(place, ", ") + ")") + "\n";
   for (const Ran& ran : u.ran) {
     const auto& bytes = ran.choice.plan.workspace_bytes;
-    text +=
-        "  " + ran.choice.ran + " ran in " + counted(ran.calls, "call") + (bytes ? ", workspace " + counted(*bytes, "byte") : "") + "\n";
+    text += "  " + ran.choice.ran + " ran in " + counted(ran.calls, "call") + (bytes ? ", workspace " + counted(*bytes, "byte") : "") +
+            (by_framework(ran.choice.kind) ? ", the framework's choice" : "") + "\n";
   }
   return text + "  no candidate was tried or timed: the log has no profile\n";
 }

@@ -80,7 +80,7 @@ std::string candidate_row(const Usage& u, const LoggedCandidate& c, const Logged
   const bool chosen = &c == u.chosen();
   std::string marks;
   if (chosen) marks += "<span class=mark>ran</span>";
-  if (c.framework_choice) marks += "<span class=mark>framework’s choice</span>";
+  if (u.is_framework_choice(c)) marks += "<span class=mark>framework’s choice</span>";
   std::vector<std::string> what;
   if (c.engine.engine >= 0 && c.algorithm >= 0)
     what.push_back(std::to_string(c.algorithm) + " " + algorithm_name(c.operation, c.algorithm));

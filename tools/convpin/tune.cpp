@@ -56,10 +56,8 @@ bool is_of(const Usage& usage, const Place& here) {
 EngineConfig own_choice(const Usage& usage, const std::vector<EngineConfig>& listed, const Place& here) {
   const EngineConfig first = listed.empty() ? EngineConfig{} : listed.front();
   if (!is_of(usage, here)) return first;
-  if (const LoggedCandidate* own = usage.framework_choice(); own && own->engine.engine >= 0) return own->engine;
-  if (!usage.ran.empty() && usage.ran.front().choice.kind == ChoiceKind::LeftAlone && usage.ran.front().choice.plan.engine.engine >= 0)
-    return usage.ran.front().choice.plan.engine;
-  return first;
+  const LoggedCandidate* own = usage.framework_choice();
+  return own && own->engine.engine >= 0 ? own->engine : first;
 }
 
 // Each knob of the best one step up and down; cuDNN says which of them exist.

@@ -57,6 +57,7 @@ void TuneState::add(const Usage& usage, const std::vector<Candidate>& candidates
   if (tuned.chosen) {
     const Candidate& c = candidates[*tuned.chosen];
     Choice choice;
+    choice.kind = ChoiceKind::Tuned;
     choice.api = "graph";
     choice.ran = to_tag(c.engine);
     choice.reason = tuned.reason;

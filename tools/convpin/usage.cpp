@@ -17,11 +17,9 @@ Ran& ran_of(Usage& usage, const std::string& what) {
 }
 
 void add(const LoggedProblem& p, Usage& usage) {
+  if (!p.choices.empty() && p.choices.back().ran.empty()) usage.failed = p.choices.back();
   for (const LoggedChoice& choice : p.choices) {
-    if (choice.ran.empty()) {
-      usage.failed = choice;
-      continue;
-    }
+    if (choice.ran.empty()) continue;
     Ran& ran = ran_of(usage, choice.ran);
     ran.choice = choice;
     ++ran.runs;
@@ -56,7 +54,8 @@ const LoggedCandidate* Usage::chosen() const {
 
 const LoggedCandidate* Usage::framework_choice() const {
   const auto at = std::ranges::find_if(candidates, &LoggedCandidate::framework_choice);
-  return at == candidates.end() ? nullptr : &*at;
+  if (at != candidates.end()) return &*at;
+  return !ran.empty() && by_framework(ran.front().choice.kind) ? chosen() : nullptr;
 }
 
 std::optional<double> Usage::gained_ms() const {

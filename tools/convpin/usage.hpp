@@ -25,13 +25,15 @@ struct Usage {
   std::string api, gpu, cudnn;
   std::vector<std::string> labels;
   std::vector<Ran> ran;                          // most calls first
-  std::optional<LoggedChoice> failed;            // of the last run in which it failed by its rule: what was asked, and the reason
+  std::optional<LoggedChoice> failed;            // of the last run in which it failed and did not run after that: what was asked, and why
   std::vector<LoggedCandidate> candidates;       // of the last run that has any
   std::uint64_t calls = 0;
 
   // The candidate that ran most, with its times where it was profiled; null where nothing is known.
   const LoggedCandidate* chosen() const;
+  // By the profile; without one what ran most, where that was the framework's own choice.
   const LoggedCandidate* framework_choice() const;
+  bool is_framework_choice(const LoggedCandidate& c) const { return c.framework_choice || &c == framework_choice(); }
   // Null where it was not profiled.
   const LoggedCandidate* find(const std::string& identity) const;
   // What it gained over the framework's choice in the calls that it ran, where both were timed.
