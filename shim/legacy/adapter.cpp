@@ -1,16 +1,14 @@
 #include "shim/legacy/adapter.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "shim/hooks/reason.hpp"
 #include "shim/hooks/trouble.hpp"
 #include "shim/legacy/describe.hpp"
 #include "shim/legacy/pin.hpp"
 #include "shim/legacy/profile.hpp"
-#include "shim/process/denials.hpp"
+#include "shim/legacy/state.hpp"
 #include "shim/process/report.hpp"
 #include "shim/process/rules.hpp"
 #include "shim/profile/buffer.hpp"
@@ -18,20 +16,6 @@
 
 namespace convpin::legacy {
 namespace {
-
-constexpr int kMostResults = 64;   // algorithms times math types
-
-std::string algorithm_text(const Library& library, Operation operation, int number) {
-  for (const Algorithm& a : algorithms(operation, library.version))
-    if (a.number == number) return std::to_string(number) + " " + a.name;
-  return std::to_string(number);
-}
-
-ProblemState* state_of(const Library& library, const Problem& problem) {
-  const Problem key = canonical(problem);
-  ProblemState* known = find_problem(key, Api::Legacy);
-  return known ? known : meet(key, Api::Legacy, library);
-}
 
 Candidate candidate_of(const Execution& e, ProblemState& state, int algorithm) {
   Candidate c;
@@ -43,11 +27,6 @@ Candidate candidate_of(const Execution& e, ProblemState& state, int algorithm) {
   c.requested = asked_for(state, algorithm, c.math_type);
   c.framework_choice = algorithm == state.own_choice;
   return c;
-}
-
-std::string denial_of(const ProblemState& state, int algorithm) {
-  const Denial* denial = algorithm < 0 ? nullptr : denied_algorithm(state, algorithm);
-  return denial ? "algorithm " + denied_text(*denial) + " is " + denial_text(*denial) : "";
 }
 
 std::string too_small(std::size_t bytes) {
@@ -150,37 +129,6 @@ cudnnStatus_t run_chosen(const Execution& e, ProblemState& state, int& ran) {
   return status;
 }
 
-// Why this convolution must fail: no rule covers it, its rule can't be met and must be, or it is denied. Empty: it need not.
-std::string failure_of(const Library& library, const Descriptors& d, ProblemState& state, int algorithm) {
-  if (std::string missed = failure_by_miss(state); !missed.empty()) return missed;
-  const Rule* rule = rule_of(state);
-  if (rule && rule->on_unsupported == OnUnsupported::Error && asks(state) && !pin_for(library, d, state)) {
-    std::string reason;
-    {
-      std::lock_guard hold(state.lock);
-      reason = state.unsupported_reason;
-    }
-    if (!reason.empty()) return failure_by_rule(state, reason);  // else the framework's own choice is right
-  }
-  return pin_for(library, d, state) ? "" : denial_of(state, algorithm);
-}
-
-// Only a few settings can make a convolution fail: not to be looked at in each call otherwise.
-bool may_fail(ProblemState& state) {
-  const Settings& settings = runtime().settings;
-  const Rule* rule = rule_of(state);
-  return settings.on_miss == OnMiss::Error || !settings.denials.empty() ||
-         (settings.strict && state.stale.load(std::memory_order_relaxed)) ||
-         (rule && rule->on_unsupported == OnUnsupported::Error);
-}
-
-bool fails(const Library& library, const Descriptors& d, ProblemState& state, int algorithm) {
-  if (!may_fail(state)) return false;
-  const std::string why = failure_of(library, d, state, algorithm);
-  if (!why.empty()) say_failure(state, why);
-  return !why.empty();
-}
-
 bool first_time(ProblemState& state, int ran) { return !(state.seen.load(std::memory_order_relaxed) & 1u << ran); }
 
 bool routine(ProblemState& state, int ran) {
@@ -227,57 +175,6 @@ cudnnStatus_t run_noted(const Execution& e, Describe&& describe_it) noexcept {
   }
 }
 
-Candidate candidate_of(Operation operation, const Perf& result) {
-  Candidate c;
-  c.operation = operation;
-  c.algorithm = result.algo;
-  c.math_type = static_cast<int>(result.mathType);
-  c.status = result.status == CUDNN_STATUS_SUCCESS ? CandidateStatus::Ok : CandidateStatus::Unsupported;
-  if (result.status == CUDNN_STATUS_SUCCESS) {
-    if (result.time > 0) c.time_ms = static_cast<double>(result.time), c.samples = 1;
-    c.workspace_bytes = static_cast<std::int64_t>(result.memory);
-    c.deterministic = result.determinism == CUDNN_DETERMINISTIC;
-  }
-  return c;
-}
-
-bool ok(const Perf& result) { return result.status == CUDNN_STATUS_SUCCESS; }
-
-// What is denied goes; of all of it is noted what cuDNN offers.
-void take_denied(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
-  if (runtime().settings.denials.empty()) return;
-  std::vector<Offer> offers;
-  for (const Perf& result : results)
-    if (ok(result)) offers.push_back({algorithm_text(library, d.operation, result.algo), denied_algorithm(state, result.algo)});
-  note_list(state, offers);
-  std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
-}
-
-// The pinned algorithm's own entries first, in the real list's order; behind them the rest, which a program turns to
-// where the pin's workspace does not fit. What is denied is not in it.
-void pins_first(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
-  const bool any = std::any_of(results.begin(), results.end(), ok);
-  take_denied(library, d, state, results);
-  const auto pin = pin_for(library, d, state);
-  if (any && std::none_of(results.begin(), results.end(), ok)) say_all_denied(state);
-  state.offered = -1;
-  if (!pin) return;  // it has said why
-  const std::int64_t limit = workspace_limit_of(rule_of(state));
-  const auto first = std::stable_partition(results.begin(), results.end(), [&](const auto& result) {
-    return result.algo == pin->algorithm && ok(result) && (limit < 0 || static_cast<std::int64_t>(result.memory) <= limit);
-  });
-  // cuDNN's answer may ask for less than its own workspace query does, and than the call takes (9.19: algorithm 1 with a
-  // depthwise fp16 NHWC filter gives 0 and 1294 bytes, and fails with 0).
-  for (auto result = results.begin(); result != first; ++result)
-    result->memory = std::max(result->memory, static_cast<std::size_t>(pin->workspace_bytes));
-  std::string reason;
-  if (first != results.begin()) state.offered = pin->algorithm;
-  if (first == results.begin())
-    reason = "cuDNN's answer to the program's query leaves it out; it needs a workspace of " + std::to_string(pin->workspace_bytes) + " bytes";
-  std::lock_guard hold(state.lock);
-  state.unsupported_reason = reason;
-}
-
 }  // namespace
 
 void flush_counts() {
@@ -301,49 +198,6 @@ cudnnStatus_t fused_convolution(const Execution& e, const Fused& fused) noexcept
   return run_noted(e, [&](Problem& p) {
     return describe(e.library, e.descriptors, p) && describe_fused(e.library, adds_z(p, fused.alpha2), fused.activation, p);
   });
-}
-
-std::optional<cudnnStatus_t> query(const Library& library, const Descriptors& d, int requested, int* returned, const Query& q) noexcept {
-  try {
-    Problem problem;
-    if (!describe(library, d, problem)) return std::nullopt;
-    ProblemState& state = *state_of(library, problem);
-    if (runtime().fail) return fail_for_settings(library, &state);
-    std::vector<Perf> all(static_cast<std::size_t>(std::max(requested, kMostResults)));
-    int count = 0;
-    const cudnnStatus_t status = q.real(static_cast<int>(all.size()), &count, all.data());
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    all.resize(static_cast<std::size_t>(count));
-    std::vector<Candidate> got;
-    for (const auto& result : all) got.push_back(candidate_of(d.operation, result));
-    announce(state);
-    record(query_record(state.id, q.function, got));
-    const auto allowed = [&](const Perf& result) { return ok(result) && !denied_algorithm(state, result.algo); };
-    if (const auto first = std::find_if(all.begin(), all.end(), allowed); first != all.end()) state.own_choice = first->algo;
-    if (fails(library, d, state, -1)) return library.not_supported();
-    pins_first(library, d, state, all);
-    *returned = std::min(requested, static_cast<int>(all.size()));
-    for (int i = 0; i < *returned; ++i) q.give(i, all[static_cast<std::size_t>(i)]);
-    return status;
-  } catch (...) {
-    in_trouble("answering a query");
-    return std::nullopt;
-  }
-}
-
-cudnnStatus_t workspace_size(const Library& library, const Descriptors& d, int algorithm, std::size_t* bytes) noexcept {
-  const cudnnStatus_t status = workspace_of(library, d, algorithm, bytes);
-  if (status != CUDNN_STATUS_SUCCESS || !bytes) return status;
-  try {
-    Problem problem;
-    if (!describe(library, d, problem)) return status;
-    ProblemState& state = *state_of(library, problem);
-    if (runtime().fail) return fail_for_settings(library, &state);
-    if (const auto pin = pin_for(library, d, state)) *bytes = std::max(*bytes, static_cast<std::size_t>(pin->workspace_bytes));
-  } catch (...) {
-    in_trouble("answering a workspace query");
-  }
-  return status;
 }
 
 }  // namespace convpin::legacy
