@@ -1,5 +1,5 @@
 // The CUDA driver functions that the preload library's profiler uses, on the host: "device" memory is
-// host memory, streams do everything at once, events are points of the monotonic clock.
+// host memory, streams do everything at once, events are points of the monotonic clock (but see device_now).
 #include <cuda.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "tests/standin/cuda_graph.hpp"
+#include "tests/standin/faults.hpp"
 #include "tests/standin/forward.hpp"
 #include "tests/standin/handle.hpp"
 
@@ -51,7 +52,7 @@ CUresult event_create(CUevent* event, unsigned) {
 
 CUresult event_record(CUevent event, CUstream) {
   if (capturing()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  *reinterpret_cast<Clock::time_point*>(event) = Clock::now();
+  *reinterpret_cast<Clock::time_point*>(event) = device_now();
   return CUDA_SUCCESS;
 }
 

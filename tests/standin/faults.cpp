@@ -37,6 +37,9 @@ bool names(std::string_view element, Operation operation, std::string_view what)
   return element.substr(0, slash) == name_of(operation) && element.substr(slash + 1) == what;
 }
 
+// What this thread's executions have taken by what STANDIN_SLOW says, each half a millisecond besides.
+thread_local std::chrono::steady_clock::duration launched{};
+
 // To the file that the variable names, if it does.
 void add_line(const char* variable, const std::string& line) {
   const char* path = std::getenv(variable);
@@ -60,12 +63,18 @@ bool named_in(const char* variable, Operation operation, const std::string& what
   return any_of(variable, [&](std::string_view element) { return names(element, operation, what); });
 }
 
+std::chrono::steady_clock::time_point device_now() {
+  return std::getenv("STANDIN_SLOW") ? std::chrono::steady_clock::time_point(launched) : std::chrono::steady_clock::now();
+}
+
 cudnnStatus_t injected_fault(Operation operation, const std::string& what) {
+  launched += std::chrono::microseconds(500);
   any_of("STANDIN_SLOW", [&](std::string_view element) {  // eng28:50 (milliseconds)
     const std::size_t colon = element.find(':');
     if (colon == element.npos || !names(element.substr(0, colon), operation, what)) return false;
     const int milliseconds = std::atoi(std::string(element.substr(colon + 1)).c_str());
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    launched += std::chrono::milliseconds(milliseconds);
     return true;
   });
   if (named_in("STANDIN_CRASH", operation, what)) std::raise(SIGKILL);

@@ -4,6 +4,7 @@
 
 #include <cudnn.h>
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -21,6 +22,10 @@ bool named_in(const char* variable, Operation, const std::string& what);
 
 // The faults asked for at an execution of `what`: a delay, a crash, a failure.
 cudnnStatus_t injected_fault(Operation, const std::string& what);
+
+// What an event of the driver's is set to. Under STANDIN_SLOW it tells how long this thread's executions were to take, so
+// that which is the fastest does not depend on what else the machine does.
+std::chrono::steady_clock::time_point device_now();
 
 // One line for STANDIN_TRACE, of three words: "graph eng28 implicit_gemm", "legacy/backward_data 0 scatter".
 void trace(const std::string& api, Operation, const std::string& what, const char* how);
