@@ -64,7 +64,8 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
   auto listed = answer->listed ? read_list(library, real) : std::vector<Listed>();
   const auto is_denied = [&](const Listed& entry) { return denied(state, entry.config) != nullptr; };
   answer->filtered = std::any_of(listed.begin(), listed.end(), is_denied);
-  if (!runtime().settings.denials.empty()) note_list(state, offers_of(state, listed));
+  const auto offers = runtime().settings.denials.empty() ? std::vector<Offer>() : offers_of(state, listed);
+  note_list(state, offers);
   if (!real.empty() && (answer->filtered || asks(rule_of(state)))) {
     // The application's own graph descriptor may be gone by now; a configuration of the list holds the graph too.
     auto graph = std::make_shared<Descriptor>(graph_of_config(library, real.front().get()));
@@ -76,7 +77,7 @@ AnswerPointer prepare(const Library& library, cudnnBackendDescriptor_t heuristic
   if (answer->strict || !answer->failure.empty()) return answer;
   std::erase_if(listed, is_denied);
   for (const auto& entry : listed) answer->slots.push_back({entry.config, Answer::Role::Real});
-  if (answer->filtered && answer->slots.empty()) say_all_denied(state);
+  if (answer->filtered && answer->slots.empty()) say_all_denied(state, offers);
   return answer;
 }
 

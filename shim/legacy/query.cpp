@@ -33,23 +33,24 @@ Candidate candidate_of(Operation operation, const Perf& result) {
 
 bool ok(const Perf& result) { return result.status == CUDNN_STATUS_SUCCESS; }
 
-// What is denied goes; of all of it is noted what cuDNN offers.
-void take_denied(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
-  if (runtime().settings.denials.empty()) return;
+// What is denied goes; of all of it is noted what cuDNN offers. Returns that.
+std::vector<Offer> take_denied(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
   std::vector<Offer> offers;
+  if (runtime().settings.denials.empty()) return offers;
   for (const Perf& result : results)
     if (ok(result)) offers.push_back({algorithm_text(library, d.operation, result.algo), denied_algorithm(state, result.algo)});
   note_list(state, offers);
   std::erase_if(results, [&](const Perf& result) { return denied_algorithm(state, result.algo) != nullptr; });
+  return offers;
 }
 
 // The pinned algorithm's own entries first, in the real list's order; behind them the rest, which a program turns to
 // where the pin's workspace does not fit. What is denied is not in it.
 void pins_first(const Library& library, const Descriptors& d, ProblemState& state, std::vector<Perf>& results) {
   const bool any = std::any_of(results.begin(), results.end(), ok);
-  take_denied(library, d, state, results);
+  const std::vector<Offer> offers = take_denied(library, d, state, results);
   const auto pin = pin_for(library, d, state);
-  if (any && std::none_of(results.begin(), results.end(), ok)) say_all_denied(state);
+  if (any && std::none_of(results.begin(), results.end(), ok)) say_all_denied(state, offers);
   state.offered = -1;
   if (!pin) return;  // it has said why
   const std::int64_t limit = workspace_limit_of(rule_of(state));

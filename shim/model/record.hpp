@@ -67,7 +67,7 @@ std::string replay_line(const Problem&, const Candidate&);
 std::string with_run_id(const std::string& record, const std::string& run_id);
 struct Totals {
   std::uint64_t problems = 0, calls = 0, pinned_problems = 0, unsupported_problems = 0, pinned_calls = 0;
-  std::uint64_t failed_problems = 0;             // of which the last that is known is that nothing ran
+  std::uint64_t failed_problems = 0;             // that failed by a rule, a denial or a setting, and never ran
   std::uint64_t failed_calls = 0;                // calls that cuDNN failed, other than by refusing
 };
 std::string end_record(const Totals&);

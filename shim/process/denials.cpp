@@ -29,22 +29,22 @@ std::string denied_before(ProblemState& state, const std::string& ran) {
   return by.empty() ? "" : "before it in cuDNN's list: " + by;
 }
 
-void say_all_denied(ProblemState& state) noexcept {
+void say_all_denied(ProblemState& state, const std::vector<Offer>& list) noexcept {
   try {
-    std::string by, unmet;
-    {
-      std::lock_guard hold(state.lock);
-      by = denials_text(state.lists);
-      unmet = state.unsupported_reason;
-    }
-    const std::string why = "all that cuDNN's list offers is denied";
+    const std::string by = denials_text(list), why = "all that cuDNN's list offers is denied";
     set_last_error("convpin: " + why + ": " + by);
     goes_on();  // the program is given an empty list, and makes of it what it likes
+    std::string unmet;
+    {
+      std::lock_guard hold(state.lock);
+      if (std::ranges::any_of(state.lists, [](const Offer& offer) { return !offer.denial; })) return;
+      unmet = state.unsupported_reason;
+    }
     const Rule* rule = rule_of(state);
     if (rule && rule->asks()) state.choice = ChoiceKind::Unsupported;
     if (state.denial_said.exchange(true)) return;
     say("convpin: warning: " + to_text(state.problem) + ": " + why + ", so the program is given nothing of it: " + by + "\n");
-    log_failure(state, (unmet.empty() ? "" : unmet + "; ") + why + ": " + by);
+    log_failure(state, (unmet.empty() ? "" : unmet + "; ") + why + ": " + by, true);
   } catch (...) {
   }
 }

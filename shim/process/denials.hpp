@@ -18,8 +18,8 @@ void note_list(ProblemState&, const std::vector<Offer>&);
 // What of these lists denials took that came before what ran: "before it in cuDNN's list: eng70 is denied by pins.toml:7:1".
 // Empty: nothing, or what ran is not of them.
 std::string denied_before(ProblemState&, const std::string& ran);
-// Where denials leave nothing of such a list, so that the program is given none: says once by which, in the log as a choice by
-// which nothing ran, and leaves it for cudnnGetLastErrorString.
-void say_all_denied(ProblemState&) noexcept;
+// Where denials leave nothing of this list, so that the program is given none, leaves it for cudnnGetLastErrorString; where
+// none of the lists so far held anything else, says once by which, in the log as a choice by which nothing ran.
+void say_all_denied(ProblemState&, const std::vector<Offer>& list) noexcept;
 
 }  // namespace convpin

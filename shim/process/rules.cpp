@@ -41,7 +41,7 @@ std::size_t stale_rules_of(const std::string& file, const Place& place) {
 }
 
 // What is logged of a problem that fails; without a rule that asks for something, it is nobody's choice.
-Choice failed_choice(ProblemState& state, const Rule* rule, const std::string& why) {
+Choice failed_choice(ProblemState& state, const Rule* rule, const std::string& why, bool impossible) {
   Choice choice;
   choice.api = name_of(state.api);
   choice.reason = why;
@@ -50,7 +50,7 @@ Choice failed_choice(ProblemState& state, const Rule* rule, const std::string& w
   if (!rule->asks()) return choice;
   choice.requested = request_text(*rule);
   std::lock_guard hold(state.lock);
-  choice.kind = state.unsupported_reason.empty() ? ChoiceKind::Refused : ChoiceKind::Unsupported;
+  choice.kind = state.unsupported_reason.empty() && !impossible ? ChoiceKind::Refused : ChoiceKind::Unsupported;
   return choice;
 }
 
@@ -171,9 +171,9 @@ void say_failure(ProblemState& state, const std::string& why) noexcept {
   }
 }
 
-void log_failure(ProblemState& state, const std::string& why) {
+void log_failure(ProblemState& state, const std::string& why, bool impossible) {
   const Rule* rule = rule_of(state);
-  report_failed(state, failed_choice(state, rule, why), asked_first(state, rule));
+  report_failed(state, failed_choice(state, rule, why, impossible), asked_first(state, rule));
 }
 
 cudnnStatus_t fail_for_settings(const Library& library, ProblemState* state) noexcept {

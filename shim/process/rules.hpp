@@ -40,8 +40,8 @@ std::string failure_by_rule(ProblemState&, const std::string& reason);
 void say_stale(const ProblemState&) noexcept;
 // Says a failure once for the problem, in the log as a choice by which nothing ran, and leaves it for cudnnGetLastErrorString.
 void say_failure(ProblemState&, const std::string& why) noexcept;
-// The log's part of it.
-void log_failure(ProblemState&, const std::string& why);
+// The log's part of it. `impossible`: what its rule asks for can't be, also where nothing is known to be wrong with that itself.
+void log_failure(ProblemState&, const std::string& why, bool impossible = false);
 // What a convolution fails with where the settings have an error and CONVPIN_STRICT is set (runtime().fail), which the log has
 // once for the problem; null where that is not known.
 cudnnStatus_t fail_for_settings(const Library&, ProblemState*) noexcept;

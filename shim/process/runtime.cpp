@@ -55,6 +55,7 @@ void renew_in_child() {
     for (auto& calls : p.calls_of) calls = 0;
     p.ran.clear();
     p.told.clear();
+    new (&p.lists) std::vector<Offer>;  // another thread may have been in the middle of it
     for (auto& label : p.labels) label = nullptr;
     p.seen = 0;
     p.failure_said = p.denial_said = false;

@@ -183,8 +183,8 @@ TEST(ReadLog, WhatRunsAfterItFailedHasNotFailed) {
   w.failed("all that cuDNN's list offers is denied");
   w.ran("eng1", 3);
   EXPECT_FALSE(usages_of(read(w.text)).at(0).failed);
-  w.failed("arch mismatch");
-  ASSERT_TRUE(usages_of(read(w.text)).at(0).failed);
+  w.failed("arch mismatch");  // what else ran, and how often, is in the counts
+  EXPECT_FALSE(usages_of(read(w.text)).at(0).failed);
   w.ran("eng1", 4);
   const auto usage = usages_of(read(w.text)).at(0);
   EXPECT_FALSE(usage.failed);

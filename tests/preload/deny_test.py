@@ -184,6 +184,15 @@ class Deny(children.Case):
                 if "--benchmark" not in options:
                     self.assertEqual(child.trace, [])
 
+    def test_one_list_that_is_denied_and_one_that_is_not(self):
+        # Would fail where a list of which nothing is left counted as the problem's failure, though another holds what runs.
+        denials = "version = 1\n" + "".join(f'[[deny]]\nengine = {n}\nproblem = "forward"\n' for n in range(100) if n != 38)
+        self.write("pins.toml", denials)
+        child = self.preloaded("convclient", "--own-config", "--benchmark", "--check", PROBLEM, same=False, CONVPIN_CONFIG="pins.toml")
+        self.assertEqual(child.executed(), ["eng38"])
+        self.assertTrue(all(c["ran"] for c in child.of_type("choice")))
+        self.assertEqual((child.log[-1]["failed_problems"], child.log[-1]["unsupported_problems"], child.warnings()), (0, 0, []))
+
     def test_everything_and_a_rule(self):
         for options in ((), ("--api", "legacy")):
             with self.subTest(options):

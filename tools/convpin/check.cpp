@@ -67,7 +67,7 @@ bool only_for_graphs(const Rule& rule) {
 std::string why_dead(const std::vector<Rule>& rules, std::size_t at) {
   if (contradicts_itself(rules[at])) return "never matches: no convolution is all that its problem and its match ask for";
   for (std::size_t i = 0; i < at; ++i)
-    if (covers(rules[i], rules[at])) return "never matches: " + rules[i].label() + " comes first, and matches all that it would";
+    if (covers(rules[i], rules[at])) return "never matches: " + (rules[i].label() == rules[at].label() ? rules[i].source : rules[i].label()) + " comes first, and matches all that it would";
   return {};
 }
 

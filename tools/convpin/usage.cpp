@@ -17,7 +17,8 @@ Ran& ran_of(Usage& usage, const std::string& what) {
 }
 
 void add(const LoggedProblem& p, Usage& usage) {
-  if (!p.choices.empty() && p.choices.back().ran.empty()) usage.failed = p.choices.back();
+  const bool ran_at_all = std::ranges::any_of(p.calls, [](const auto& of) { return of.second > 0; });
+  if (!p.choices.empty() && p.choices.back().ran.empty() && !ran_at_all) usage.failed = p.choices.back();
   for (const LoggedChoice& choice : p.choices) {
     if (choice.ran.empty()) continue;
     Ran& ran = ran_of(usage, choice.ran);
@@ -55,7 +56,7 @@ const LoggedCandidate* Usage::chosen() const {
 const LoggedCandidate* Usage::framework_choice() const {
   const auto at = std::ranges::find_if(candidates, &LoggedCandidate::framework_choice);
   if (at != candidates.end()) return &*at;
-  return !ran.empty() && by_framework(ran.front().choice.kind) ? chosen() : nullptr;
+  return candidates.empty() && !ran.empty() && by_framework(ran.front().choice.kind) ? chosen() : nullptr;
 }
 
 std::optional<double> Usage::gained_ms() const {

@@ -25,7 +25,7 @@ struct Usage {
   std::string api, gpu, cudnn;
   std::vector<std::string> labels;
   std::vector<Ran> ran;                          // most calls first
-  std::optional<LoggedChoice> failed;            // of the last run in which it failed and did not run after that: what was asked, and why
+  std::optional<LoggedChoice> failed;            // of the last run in which it failed and never ran: what was asked, and why
   std::vector<LoggedCandidate> candidates;       // of the last run that has any
   std::uint64_t calls = 0;
 
