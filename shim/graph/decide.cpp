@@ -5,6 +5,7 @@
 
 #include "shim/graph/profile.hpp"
 #include "shim/model/policy.hpp"
+#include "shim/model/text.hpp"
 #include "shim/process/decided.hpp"
 #include "shim/process/denials.hpp"
 #include "shim/process/rules.hpp"
@@ -21,8 +22,6 @@ std::string lacks(const Rule& rule, Operation operation, const EngineConfig& con
   candidate.numerical_notes = notes.numerical;
   return unmet(candidate, rule.require);
 }
-
-std::string joined(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + "; " + b; }
 
 // What is denied, or against the rule's requirements, goes. Returns by which denials, and why the last of the others went.
 std::string keep_allowed(const Library& library, const ProblemState& state, const Rule& rule, cudnnBackendDescriptor_t graph,

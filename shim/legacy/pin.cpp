@@ -6,6 +6,7 @@
 #include "shim/hooks/reason.hpp"
 #include "shim/legacy/profile.hpp"
 #include "shim/model/policy.hpp"
+#include "shim/model/text.hpp"
 #include "shim/process/denials.hpp"
 #include "shim/process/rules.hpp"
 
@@ -133,8 +134,8 @@ std::optional<Pin> pin_for(const Library& library, const Descriptors& d, Problem
       state.pin_workspace = key | static_cast<std::uint64_t>(algorithm) << kAlgorithmShift | (static_cast<std::uint64_t>(bytes) & kBytes);
       return Pin{algorithm, bytes};
     }
-    reasons += (reasons.empty() ? "" : "; ") +
-               (several ? std::to_string(algorithm) + " (" + algorithm_name(d.operation, algorithm) + "): " : "") + reason;
+    const std::string of = several ? std::to_string(algorithm) + " (" + algorithm_name(d.operation, algorithm) + "): " : "";
+    reasons = joined(reasons, of + reason);
   }
   const bool leave = rule->leaves_at_last();
   state.left_for = leave ? rule : nullptr;

@@ -44,6 +44,9 @@ inline std::string join(const std::vector<std::string>& parts, std::string_view 
   return result;
 }
 
+// "a; b"; one alone where the other is empty.
+inline std::string joined(const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + "; " + b; }
+
 // The whole text must be one decimal number that fits; a minus sign is read, a plus sign is not.
 template <typename Integer>
 std::optional<Integer> integer_from(std::string_view text) {

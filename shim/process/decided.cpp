@@ -1,6 +1,7 @@
 #include "shim/process/decided.hpp"
 
 #include "shim/model/policy.hpp"
+#include "shim/model/text.hpp"
 #include "shim/process/denials.hpp"
 #include "shim/process/rules.hpp"
 
@@ -36,7 +37,7 @@ Decided decide_from(ProblemState& state, const Rule& rule, const std::vector<Can
   Rule limited = rule;
   if (const std::int64_t limit = workspace_limit_of(&rule); limit >= 0) limited.workspace_limit = limit;
   Ranking ranking = rank(measured, limited);
-  if (const std::string by = ranking.met ? "" : denials_in(state, measured); !by.empty()) ranking.reason += "; " + by;
+  if (!ranking.met) ranking.reason = joined(ranking.reason, denials_in(state, measured));
   std::lock_guard hold(state.lock);
   state.decided.clear();
   for (const std::size_t i : ranking.best) state.decided.push_back(measured[i]);

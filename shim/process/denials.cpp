@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shim/hooks/reason.hpp"
+#include "shim/model/text.hpp"
 #include "shim/process/rules.hpp"
 
 namespace convpin {
@@ -44,7 +45,7 @@ void say_all_denied(ProblemState& state, const std::vector<Offer>& list) noexcep
     if (rule && rule->asks()) state.choice = ChoiceKind::Unsupported;
     if (state.denial_said.exchange(true)) return;
     say("convpin: warning: " + to_text(state.problem) + ": " + why + ", so the program is given nothing of it: " + by + "\n");
-    log_failure(state, (unmet.empty() ? "" : unmet + "; ") + why + ": " + by, true);
+    log_failure(state, joined(unmet, why + ": " + by), true);
   } catch (...) {
   }
 }

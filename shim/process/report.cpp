@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 
+#include "shim/model/text.hpp"
 #include "shim/process/denials.hpp"
 #include "shim/process/device.hpp"
 #include "shim/process/failures.hpp"
@@ -129,7 +130,7 @@ void log_counts() {
 void report_choice(ProblemState& state, const Choice& made, const Candidate& ran, const Library&) {
   Choice choice = made;
   if (choice.kind != ChoiceKind::Set)
-    if (const std::string by = denied_before(state, choice.ran); !by.empty()) choice.reason += (choice.reason.empty() ? "" : "; ") + by;
+    choice.reason = joined(choice.reason, denied_before(state, choice.ran));
   const auto same_request = [&](const Choice& known) {  // that it failed is another thing to say
     return !known.ran.empty() && known.kind == choice.kind && known.rule == choice.rule && known.requested == choice.requested;
   };

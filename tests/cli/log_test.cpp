@@ -174,6 +174,11 @@ TEST(Usage, WhatTheFrameworkChoseWithoutAProfile) {
   const Usage usage = usages_of(read(w.text)).at(0);
   EXPECT_EQ(usage.framework_choice()->identity(), "eng2");
   EXPECT_FALSE(usage.is_framework_choice(*usage.chosen()));
+  WrittenLog other;  // a profile with a row for each algorithm need not have it
+  other.problem(kText);
+  other.candidate("eng1", 1, 0);
+  other.ran("eng2", 3);
+  EXPECT_EQ(usages_of(read(other.text)).at(0).framework_choice()->identity(), "eng2");
 }
 
 // An empty list is no failure where the program finds what runs in another, and a rule may be taken away again.

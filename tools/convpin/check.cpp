@@ -66,8 +66,11 @@ bool only_for_graphs(const Rule& rule) {
 // Why the rule is never come to, whatever the program; empty where it may be.
 std::string why_dead(const std::vector<Rule>& rules, std::size_t at) {
   if (contradicts_itself(rules[at])) return "never matches: no convolution is all that its problem and its match ask for";
-  for (std::size_t i = 0; i < at; ++i)
-    if (covers(rules[i], rules[at])) return "never matches: " + (rules[i].label() == rules[at].label() ? rules[i].source : rules[i].label()) + " comes first, and matches all that it would";
+  for (std::size_t i = 0; i < at; ++i) {
+    if (!covers(rules[i], rules[at])) continue;
+    const std::string& first = rules[i].label() == rules[at].label() ? rules[i].source : rules[i].label();
+    return "never matches: " + first + " comes first, and matches all that it would";
+  }
   return {};
 }
 

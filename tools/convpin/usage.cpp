@@ -56,7 +56,7 @@ const LoggedCandidate* Usage::chosen() const {
 const LoggedCandidate* Usage::framework_choice() const {
   const auto at = std::ranges::find_if(candidates, &LoggedCandidate::framework_choice);
   if (at != candidates.end()) return &*at;
-  return candidates.empty() && !ran.empty() && by_framework(ran.front().choice.kind) ? chosen() : nullptr;
+  return !ran.empty() && by_framework(ran.front().choice.kind) ? chosen() : nullptr;
 }
 
 std::optional<double> Usage::gained_ms() const {
